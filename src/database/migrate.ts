@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { type MigrationFile, readMigrationFiles } from './migration-files';
+import { packageRoot } from './package-root';
+
+/** How long an unreachable database is waited for, milliseconds. */
+const CONNECTION_TIMEOUT_MS = 5_000;
+
+/** Any fixed number: whoever migrates this package's tables takes this advisory lock. */
+const MIGRATION_LOCK = 7_283_645_019;
+
+/** The table that `prisma migrate` keeps, column for column, so that either may come after the other. */
+const CREATE_MIGRATIONS_TABLE = `
+  CREATE TABLE IF NOT EXISTS _prisma_migrations (
+    id                  VARCHAR(36) PRIMARY KEY NOT NULL,
+    checksum            VARCHAR(64) NOT NULL,
+    finished_at         TIMESTAMPTZ,
+    migration_name      VARCHAR(255) NOT NULL,
+    logs                TEXT,
+    rolled_back_at      TIMESTAMPTZ,
+    started_at          TIMESTAMPTZ NOT NULL DEFAULT now(),
+    applied_steps_count INTEGER NOT NULL DEFAULT 0
+  )`;
+
+/** The database is not one that these migrations can or may be applied to. The message names the cause and the repair. */
+export class MigrationRefused extends Error {
+  override readonly name = 'MigrationRefused';
+}
+
+/** What to migrate. */
+export interface MigrateOptions {
+  /** The database. It must be the primary. */
+  readonly connectionString: string;
+  /** Holds one directory per migration. Default: `prisma/migrations` of this package. */
+  readonly directory?: string;
+}
+
+/**
+ * Brings the database to the newest migration and returns the names of those that were applied now, in order.
+ *
+ * Safe to call from any number of processes at once: each migration runs in a transaction that first takes an advisory
+ * lock, then looks which one is next, and records it together with its effects. The lock is the transaction's and not
+ * the session's: it goes with the COMMIT or with the connection, whatever becomes of this process, and it also works
+ * through a pooler that shares sessions.
+ *
+ * @throws MigrationRefused when the node is read-only, when an applied migration was edited, failed half-way under
+ *   another tool, or is unknown here; nothing is changed then
+ * @throws Error of the driver when the database can't be reached, or a statement fails; that migration is rolled back
+ */
+export async function migrate(options: MigrateOptions): Promise<readonly string[]> {
+  const files = await readMigrationFiles(options.directory ?? join(packageRoot(), 'prisma', 'migrations'));
+  const client = new Client({
+    connectionString: options.connectionString,
+    connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
+    application_name: 'grpc-idempotency migrate',
+  });
+  // A lost connection also rejects the statement that runs; without a listener it would end the process as well.
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    const applied: string[] = [];
+    for (;;) {
+      const name = await applyNext(client, files);
+      if (name === undefined) return applied;
+      applied.push(name);
+    }
+  } finally {
+    await client.end();
+  }
+}
+
+/** Applies the first migration that is not applied yet; undefined when there is none. */
+async function applyNext(client: Client, files: readonly MigrationFile[]): Promise<string | undefined> {
+  await client.query('BEGIN');
+  try {
+    await refuseReadOnly(client);
+    await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+    await client.query(CREATE_MIGRATIONS_TABLE);
+    const next = await findNext(client, files);
+    if (next !== undefined) {
+      await client.query(next.sql);
+      await client.query(
+        `INSERT INTO _prisma_migrations (id, checksum, migration_name, started_at, finished_at, applied_steps_count)
+         VALUES ($1, $2, $3, now(), clock_timestamp(), 1)`,
+        [randomUUID(), next.checksum, next.name],
+      );
+    }
+    await client.query('COMMIT');
+    return next?.name;
+  } catch (error) {
+    // The first error is the one that explains; with the connection gone the server rolls back by itself.
+    await client.query('ROLLBACK').catch(() => undefined);
+    throw error;
+  }
+}
+
+async function refuseReadOnly(client: Client): Promise<void> {
+  const { rows } = await client.query<{ readonly: boolean; standby: boolean }>(
+    `SELECT current_setting('transaction_read_only') = 'on' AS readonly, pg_is_in_recovery() AS standby`,
+  );
+  if (rows[0]?.readonly !== true) return;
+  const cause = rows[0].standby ? 'it is a standby' : 'default_transaction_read_only is on';
+  throw new MigrationRefused(
+    `The database at ${client.host}:${client.port} is read-only (${cause}). Everything here runs on the primary: ` +
+      'point DATABASE_URL at it.',
+  );
+}
+
+async function findNext(client: Client, files: readonly MigrationFile[]): Promise<MigrationFile | undefined> {
+  const { rows } = await client.query<{ name: string; checksum: string; finished: boolean }>(
+    `SELECT migration_name AS name, checksum, finished_at IS NOT NULL AS finished
+     FROM _prisma_migrations WHERE rolled_back_at IS NULL ORDER BY migration_name`,
+  );
+  for (const { name, checksum, finished } of rows) {
+    const file = files.find((candidate) => candidate.name === name);
+    if (file === undefined) {
+      throw new MigrationRefused(
+        `The database has the migration "${name}", which this version does not know. Deploy a version that has it.`,
+      );
+    }
+    if (!finished) {
+      throw new MigrationRefused(
+        `The migration "${name}" failed half-way in this database. Repair it, then mark it with "prisma migrate resolve".`,
+      );
+    }
+    if (file.checksum !== checksum) {
+      throw new MigrationRefused(
+        `The migration "${name}" was edited after it had been applied. Restore its migration.sql, and put the change ` +
+          'into a new migration.',
+      );
+    }
+  }
+  const applied = new Set(rows.map((row) => row.name));
+  return files.find((file) => !applied.has(file.name));
+}
