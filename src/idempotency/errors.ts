@@ -1,0 +1,90 @@
+import { status } from '@grpc/grpc-js';
+
+/** `ErrorInfo.domain` of every refusal of this package. */
+export const ERROR_DOMAIN = 'idempotency.v1';
+
+/** What the caller is told about retrying: never, or after a while. */
+export type RetryHint = 'never' | 'later';
+
+/**
+ * Every refusal there is: its gRPC code and its retry hint (design 3.3). The codes are ones that the gRPC library never
+ * makes by itself (gRFC A54), but for UNAVAILABLE, whose meaning is the same whoever says it.
+ */
+export const REFUSALS = {
+  REQUEST_ID_MISSING: { code: status.INVALID_ARGUMENT, hint: 'never' },
+  REQUEST_ID_MALFORMED: { code: status.INVALID_ARGUMENT, hint: 'never' },
+  REQUEST_ID_FROM_FUTURE: { code: status.INVALID_ARGUMENT, hint: 'never' },
+  REQUEST_ID_EXPIRED: { code: status.FAILED_PRECONDITION, hint: 'never' },
+  REQUEST_ID_REUSED: { code: status.FAILED_PRECONDITION, hint: 'never' },
+  REQUEST_IN_PROGRESS: { code: status.ABORTED, hint: 'later' },
+  CLAIM_LOST: { code: status.ABORTED, hint: 'later' },
+  RESPONSE_NOT_RECORDED: { code: status.ALREADY_EXISTS, hint: 'never' },
+  REQUEST_PARKED: { code: status.FAILED_PRECONDITION, hint: 'never' },
+  KEYLESS_RETRY: { code: status.FAILED_PRECONDITION, hint: 'never' },
+  STORE_UNAVAILABLE: { code: status.UNAVAILABLE, hint: 'later' },
+  PRINCIPAL_MISSING: { code: status.UNAUTHENTICATED, hint: 'never' },
+} as const satisfies Record<string, { readonly code: status; readonly hint: RetryHint }>;
+
+/** `ErrorInfo.reason` of a refusal. Upper snake case, part of the contract. */
+export type RefusalReason = keyof typeof REFUSALS;
+
+/** One thing wrong with one field, as in google.rpc.BadRequest. */
+export interface FieldViolation {
+  /** Path of the field within the request, or the name of a metadata entry. */
+  readonly field: string;
+  /** What was expected. */
+  readonly description: string;
+}
+
+/** A call that is answered with an error of ours instead of being run. */
+export interface Refusal {
+  readonly reason: RefusalReason;
+  /** For the engineer who reads it: names the thing and the next step. Never holds a key or anything internal. */
+  readonly message: string;
+  /** The least wait before the next attempt, milliseconds; only where the reason's hint is `later`. */
+  readonly retryAfterMs?: number;
+  /** What the answer is about, once the running attempt has said so. */
+  readonly resource?: string;
+  /** What is wrong with the call, where that can be named. */
+  readonly violations?: readonly FieldViolation[];
+}
+
+/** Why a call was refused, for programs, as in google.rpc.ErrorInfo. */
+export interface ErrorInfo {
+  /** Upper snake case, unique within the domain. */
+  readonly reason: string;
+  /** Who defines the reason, such as `payments.v1`. */
+  readonly domain: string;
+  /** What the reason is about. */
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+/**
+ * What a handler throws to answer with a status. Thrown inside or outside `complete`, it rolls back and frees the key,
+ * so that a corrected call may use the same one. Anything else that is thrown becomes INTERNAL with a fixed text.
+ */
+export class StatusError extends Error {
+  override readonly name = 'StatusError';
+
+  /**
+   * @param code gRPC status code, not OK
+   * @param details text for the caller; it leaves the process, so nothing internal belongs in it
+   * @param violations the fields at fault, sent as google.rpc.BadRequest
+   * @param info why, for programs, sent as google.rpc.ErrorInfo
+   */
+  constructor(
+    readonly code: status,
+    readonly details: string,
+    readonly violations: readonly FieldViolation[] = [],
+    readonly info?: ErrorInfo,
+  ) {
+    super(`${status[code]}: ${details}`);
+    if (code === status.OK) throw new TypeError('StatusError needs an error code; return the answer instead');
+  }
+}
+
+/** INVALID_ARGUMENT that names every field at fault at once. */
+export function invalidArgument(violations: readonly FieldViolation[]): StatusError {
+  const text = violations.map(({ field, description }) => `${field}: ${description}`).join('; ');
+  return new StatusError(status.INVALID_ARGUMENT, text, violations);
+}

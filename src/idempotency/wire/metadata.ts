@@ -1,0 +1,27 @@
+/**
+ * Every metadata name that the package speaks. No other file spells one.
+ *
+ * All of our own marks on an answer are trailers: initial metadata before an error status makes a standard client treat
+ * the call as answered and give up its retries (gRFC A6, case J1).
+ */
+
+/** Default name of the request metadata that carries the key. Not `x-request-id`: meshes make that one anew per hop. */
+export const REQUEST_ID = 'request-id';
+
+/** Trailer, `true` on an answer that was recorded by an earlier attempt. */
+export const REPLAYED = 'idempotent-replayed';
+
+/** Trailer on keyed calls: until when the record is kept at least (RFC 3339, UTC). */
+export const EXPIRES_AT = 'idempotency-expires-at';
+
+/** Trailer: milliseconds a client is asked to wait before its next attempt; −1 asks it to stop (gRFC A6). */
+export const RETRY_PUSHBACK = 'grpc-retry-pushback-ms';
+
+/** Request metadata: how many attempts of this call came before (gRFC A6). */
+export const PREVIOUS_ATTEMPTS = 'grpc-previous-rpc-attempts';
+
+/** Request metadata of Envoy: which attempt this is, from 1. */
+export const ENVOY_ATTEMPT = 'x-envoy-attempt-count';
+
+/** Trailer with a serialized google.rpc.Status. */
+export const STATUS_DETAILS = 'grpc-status-details-bin';

@@ -1,0 +1,46 @@
+import { completeInOneTransaction } from '../../src/idempotency/server/complete';
+import type { IdempotencyStore } from '../../src/idempotency/index';
+
+type Tx = Record<string, never>;
+
+/** A store whose transactions are always chosen to be run again. */
+function createStore(): { readonly store: IdempotencyStore<Tx>; readonly runs: () => number } {
+  let runs = 0;
+  const notUsed = () => Promise.reject(new Error('not used'));
+  const store: IdempotencyStore<Tx> = {
+    ...{ claim: notUsed, lookUp: notUsed, completeIfHeld: notUsed, assertNotAborted: notUsed, releaseIfHeld: notUsed },
+    transaction: () => {
+      runs += 1;
+      return Promise.reject(new Error('serialization failure'));
+    },
+    readFault: () => ({ runAgain: true, rolledBack: true, outage: false }),
+  };
+  return { store, runs: () => runs };
+}
+
+describe('a completion that the database never chooses', () => {
+  const complete = (store: IdempotencyStore<Tx>, timeoutMs: number) =>
+    completeInOneTransaction({
+      ...{
+        store,
+        claim: undefined,
+        work: () => Promise.resolve('done'),
+        serialize: (text: string) => Buffer.from(text),
+      },
+      limits: { maxWaitMs: timeoutMs, timeoutMs },
+    });
+
+  it('is run four times, and its failure is thrown on', async () => {
+    const { store, runs } = createStore();
+
+    await expect(complete(store, 60_000)).rejects.toThrow('serialization failure');
+    expect(runs()).toBe(4);
+  });
+
+  it('is not run again when its lease is over: another owner may be at work', async () => {
+    const { store, runs } = createStore();
+
+    await expect(complete(store, 0)).rejects.toThrow('serialization failure');
+    expect(runs()).toBe(1);
+  });
+});
