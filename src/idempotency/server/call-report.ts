@@ -1,0 +1,68 @@
+import type { AdmissionOutcome, PublishedFields, ServerEventListener } from '../events';
+import type { MethodPolicy } from '../policy';
+import type { Admitted } from './admission';
+import type { WireReply } from './reply';
+
+/** Tells the listener about one call: how it was received, and in one line how it ended. */
+export interface CallReport {
+  /** The caller could not be identified. */
+  unidentified(): void;
+  /** The call was admitted, replayed or refused. */
+  admitted(scope: string, admitted: Admitted): void;
+  /** The call was answered. */
+  ended(reply: WireReply, published: PublishedFields): void;
+  /** Something broke whose cause the caller is not told. */
+  fault(what: string, error: unknown): void;
+}
+
+/** Reports a call of a method that takes keys; of others only faults are told. */
+export function createCallReport(policy: MethodPolicy, onEvent: ServerEventListener): CallReport {
+  const { path } = policy;
+  const startedAt = performance.now();
+  let line: { outcome: AdmissionOutcome; scope?: string; requestId?: string; attempt?: number } | undefined;
+  return {
+    unidentified: () => {
+      if (policy.key === 'IGNORED') return;
+      line = { outcome: 'principal_missing' };
+      onEvent({ type: 'admitted', path, outcome: 'principal_missing' });
+    },
+
+    admitted: (scope, { admission, requestId, claimed }) => {
+      line = { outcome: admission.outcome, scope };
+      if (requestId !== undefined) line.requestId = requestId;
+      if (admission.kind === 'run') line.attempt = admission.claim.attempt;
+      if (claimed !== undefined) {
+        const { durationMs, outcome } = claimed;
+        onEvent({ type: 'claim', path, durationMs });
+        if (outcome.kind === 'granted' && outcome.takeover) onEvent({ type: 'takeover', path });
+        if (outcome.kind === 'unavailable') {
+          onEvent({ type: 'fault', path, what: 'a key could not be claimed', error: outcome.error });
+        }
+      }
+      onEvent({
+        type: 'admitted',
+        path,
+        outcome: admission.outcome,
+        ...(admission.kind === 'replay' ? { recordedCode: admission.answer.code } : {}),
+      });
+    },
+
+    ended: ({ status, reason }, published) => {
+      if (line === undefined) return;
+      onEvent({
+        type: 'call',
+        path,
+        requestId: line.requestId,
+        scope: line.scope,
+        outcome: line.outcome,
+        code: status.code,
+        ...(reason === undefined ? {} : { reason }),
+        ...(line.attempt === undefined ? {} : { attempt: line.attempt }),
+        durationMs: performance.now() - startedAt,
+        published,
+      });
+    },
+
+    fault: (what, error) => onEvent({ type: 'fault', path, what, error }),
+  };
+}

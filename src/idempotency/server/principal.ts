@@ -1,0 +1,40 @@
+import type { Metadata, ServerInterceptingCallInterface } from '@grpc/grpc-js';
+
+/** What a caller can be identified by. */
+export interface CallIdentity {
+  /** As on the wire: `/package.Service/Method`. */
+  readonly path: string;
+  readonly metadata: Metadata;
+  /** With a verified client certificate, where the connection has one. */
+  readonly authContext: ReturnType<ServerInterceptingCallInterface['getAuthContext']>;
+  /** Address of the other end; an address is no identity. */
+  readonly peer: string;
+}
+
+/**
+ * Names the caller: a **stable account**, never the name of a credential or a pod, since a changed scope is a new key.
+ * Undefined for a caller that can't be identified, who is then refused (UNAUTHENTICATED). Asked once per call, when the
+ * call starts, since the connection may be gone later.
+ */
+export type Principal = (call: CallIdentity) => string | undefined | Promise<string | undefined>;
+
+/** What asking for the caller gave. */
+export type Identification =
+  | { readonly kind: 'identified'; readonly scope: string }
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'failed'; readonly error: unknown };
+
+/** Asks who calls. Never rejects. */
+export async function identify(
+  principal: Principal,
+  path: string,
+  metadata: Metadata,
+  call: ServerInterceptingCallInterface,
+): Promise<Identification> {
+  try {
+    const scope = await principal({ path, metadata, authContext: call.getAuthContext(), peer: call.getPeer() });
+    return scope === undefined || scope === '' ? { kind: 'unknown' } : { kind: 'identified', scope };
+  } catch (error) {
+    return { kind: 'failed', error };
+  }
+}

@@ -1,0 +1,30 @@
+import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
+
+/** A request message together with the bytes it came as, which the fingerprint is made of. */
+export class ReceivedRequest {
+  constructor(
+    readonly message: unknown,
+    readonly bytes: Buffer,
+  ) {}
+}
+
+/** A response that is bytes already: the recorded ones, sent as they are. */
+export class SerializedResponse {
+  constructor(readonly bytes: Buffer) {}
+}
+
+/** The same method, whose requests arrive as {@link ReceivedRequest} and whose responses may be bytes. */
+export function withWireBytes(definition: MethodDefinition<unknown, unknown>): MethodDefinition<unknown, unknown> {
+  const { requestDeserialize, responseSerialize } = definition;
+  return {
+    ...definition,
+    requestDeserialize: (bytes) => new ReceivedRequest(requestDeserialize(bytes), bytes),
+    responseSerialize: (response) =>
+      response instanceof SerializedResponse ? response.bytes : responseSerialize(response),
+  };
+}
+
+/** The unary methods of a service, by the name its handlers have. */
+export function isUnary({ requestStream, responseStream }: ServiceDefinition[string]): boolean {
+  return !requestStream && !responseStream;
+}

@@ -1,0 +1,86 @@
+/**
+ * Reads the errors of a Prisma client on `pg`, whose truth lies at different depths (case K4): a statement's SQLSTATE is
+ * at `meta.driverAdapterError.cause.originalCode`, COMMIT's at `cause.originalCode`; a connection that could not be made
+ * has a `kind` there and no SQLSTATE; one that broke is a plain Error of `pg` with nothing but its text.
+ */
+
+/** The SQLSTATE that the server gave, or undefined where it gave none. */
+export function sqlState(error: unknown): string | undefined {
+  const { originalCode } = adapterCause(error);
+  return typeof originalCode === 'string' ? originalCode : undefined;
+}
+
+/** 40001 and 40P01: the transaction was chosen to be run again. */
+export function isSerializationFailure(error: unknown): boolean {
+  const state = sqlState(error);
+  return state === '40001' || state === '40P01';
+}
+
+/** 55P03: somebody else kept the row for longer than we wait. */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlState(error) === '55P03';
+}
+
+/** A connection broke with a statement on it, which may have been carried out. The next statement gets a new one. */
+export function isLostConnection(error: unknown): boolean {
+  const state = sqlState(error);
+  if (state !== undefined) return /^(08|57P01|57P02)/.test(state);
+  return adapterCause(error)['kind'] === 'ConnectionClosed' || hasText(error, [BROKEN, NOT_QUERYABLE]);
+}
+
+/**
+ * The database could not be reached or went away, is starting or a standby, or no connection came free in time: neither
+ * the caller's fault nor the handler's, and a retry may find it gone.
+ */
+export function isOutage(error: unknown): boolean {
+  const state = sqlState(error);
+  if (state !== undefined) return /^(08|53|57P|25006)/.test(state);
+  return (
+    isLostConnection(error) ||
+    UNREACHABLE_KINDS.has(adapterCause(error)['kind']) ||
+    UNREACHABLE_CODES.has(objectOf(error)['code']) ||
+    hasText(error, [NO_CONNECTION_IN_TIME, NO_ANSWER_IN_TIME, POOL_ENDED])
+  );
+}
+
+/**
+ * The transaction did not commit, for sure: the server said so, or COMMIT was never sent. False where the answer to a
+ * COMMIT was lost, whatever the reason.
+ */
+export function provesRollback(error: unknown): boolean {
+  const state = sqlState(error);
+  if (state !== undefined) return !/^(08|57|40003)/.test(state);
+  const { code, meta } = objectOf(error);
+  const refusedBeforeCommit = code === 'P2028' && objectOf(meta)['operation'] === 'commit';
+  return refusedBeforeCommit || hasText(error, [NOT_QUERYABLE]);
+}
+
+const BROKEN = 'Connection terminated unexpectedly';
+const NOT_QUERYABLE = 'Client has encountered a connection error and is not queryable';
+const NO_CONNECTION_IN_TIME = 'timeout exceeded when trying to connect';
+const NO_ANSWER_IN_TIME = 'Connection terminated due to connection timeout';
+const POOL_ENDED = 'Cannot use a pool after calling end on the pool';
+
+/** What the driver adapter calls a database that it can't talk to. */
+const UNREACHABLE_KINDS: ReadonlySet<unknown> = new Set([
+  'DatabaseNotReachable',
+  'SocketTimeout',
+  'TlsConnectionError',
+]);
+
+/** Prisma's own: can't be reached, connection closed, no connection in time, transaction not started or out of time. */
+const UNREACHABLE_CODES: ReadonlySet<unknown> = new Set(['P1001', 'P1017', 'P2024', 'P2028']);
+
+function adapterCause(error: unknown): Readonly<Record<string, unknown>> {
+  const { meta, cause } = objectOf(error);
+  const { driverAdapterError } = objectOf(meta);
+  return objectOf(driverAdapterError === undefined ? cause : objectOf(driverAdapterError)['cause']);
+}
+
+function hasText(error: unknown, texts: readonly string[]): boolean {
+  return error instanceof Error && texts.some((text) => error.message.includes(text));
+}
+
+function objectOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}

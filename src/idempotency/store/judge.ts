@@ -1,0 +1,63 @@
+import { sameRequest } from '../fingerprint';
+import type { ClaimRequest, LookUpOutcome, RecordedAnswer } from './store';
+
+/** A record as `LOOK_UP` reads it, or what it says of a key without one (`state` is then null). */
+export interface RecordRow {
+  readonly state: string | null;
+  readonly method: number;
+  readonly scope: string;
+  readonly requestId: string;
+  readonly fingerprint: Uint8Array;
+  readonly ownerToken: string;
+  readonly attempt: number;
+  /** Epoch milliseconds. */
+  readonly createdAtMs: number;
+  readonly leaseLeftMs: number;
+  readonly statusCode: number | null;
+  readonly statusMessage: string | null;
+  readonly response: Uint8Array | null;
+  readonly resource: string | null;
+  readonly tooOld: boolean;
+  readonly fromFuture: boolean;
+}
+
+/**
+ * The one check that every path goes through before it says anything about a record: that it belongs to this very
+ * (scope, method, key), and that the request is the one it was claimed for. A mismatch is a mismatch also while the first
+ * attempt runs (design 4.4).
+ *
+ * @throws when two keys share an id, which a hash of 80 bits makes a sign of tampering; nobody is then told anything
+ */
+export function judge(row: RecordRow, request: ClaimRequest, methodId: number): LookUpOutcome {
+  if (row.state === null) return { kind: 'absent' };
+  if (row.scope !== request.scope || row.method !== methodId || row.requestId !== request.key.text) {
+    throw new Error(`record ${request.key.bucket} belongs to another scope, method or key with the same id`);
+  }
+  if (!sameRequest(row.fingerprint, request.fingerprint)) return { kind: 'mismatch' };
+  switch (row.state) {
+    case 'claimed':
+      return { kind: 'claimed', leaseLeftMs: row.leaseLeftMs, resource: row.resource ?? undefined };
+    case 'completed':
+      return { kind: 'completed', answer: recordedAnswer(row), expiresAt: expiry(row.createdAtMs, request) };
+    case 'parked':
+      return { kind: 'parked' };
+    case 'expired':
+      return { kind: 'expired' };
+    default:
+      throw new Error(`unknown state of a record: ${row.state}`);
+  }
+}
+
+/** Until when a record is kept at least: its retention counts from the first claim. */
+export function expiry(createdAtMs: number, { policy }: ClaimRequest): Date {
+  return new Date(createdAtMs + policy.retentionMs);
+}
+
+function recordedAnswer({ statusCode, statusMessage, response }: RecordRow): RecordedAnswer {
+  if (statusCode === null) throw new Error('completed record without a status');
+  return {
+    code: statusCode,
+    message: statusMessage ?? '',
+    response: response === null ? undefined : Buffer.from(response),
+  };
+}

@@ -1,0 +1,110 @@
+import { connect } from '../../src/database/connect';
+import { createDays } from '../../src/idempotency/index';
+import { claimRequest, datedKey, policyOf } from '../support/claim-requests';
+import { claim, openTestStore, type TestStore } from '../support/store';
+
+const DAY_MS = 24 * 3_600_000;
+
+describe('the days that are created ahead', () => {
+  let opened: TestStore;
+
+  beforeEach(async () => {
+    // One second short of a day: a series of days that starts at that time of day ends before the last one.
+    opened = await openTestStore([policyOf('CreatePayment', { maxKeyAgeMs: DAY_MS - 1_000 })]);
+  });
+
+  afterEach(() => opened.close());
+
+  const dayTables = async (): Promise<readonly { day: string; options: string[] | null }[]> =>
+    opened.database.rows<{ day: string; options: string[] | null }>(`
+      SELECT substring(relname from 'd(\\d{8})$') AS day, reloptions AS options
+      FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
+      WHERE inhparent = 'idempotency_record'::regclass AND relname ~ 'd\\d{8}$' ORDER BY relname`);
+
+  const expectedDays = async (): Promise<string[]> => {
+    const rows = await opened.database.rows<{ day: string }>(`
+      SELECT to_char(day, 'YYYYMMDD') AS day
+      FROM generate_series(
+        ((now() - interval '23 hours 59 minutes 59 seconds') AT TIME ZONE 'UTC')::date,
+        (now() AT TIME ZONE 'UTC')::date + 7, interval '1 day') AS day`);
+    return rows.map(({ day }) => day);
+  };
+
+  it('reach from the oldest date that is still taken to a week ahead, half filled', async () => {
+    const made = await createDays(opened.connections.store);
+
+    const tables = await dayTables();
+    expect(tables.map(({ day }) => day)).toEqual(await expectedDays());
+    expect(made.map((day) => day.replaceAll('-', ''))).toEqual(tables.map(({ day }) => day));
+    for (const { options } of tables) expect(options).toContain('fillfactor=50');
+  });
+
+  it('carry every promise of the table: its checks and its primary key', async () => {
+    await createDays(opened.connections.store);
+
+    const constraintsOf = async (table: string) =>
+      opened.database.rows(
+        `SELECT contype, pg_get_constraintdef(oid) AS definition FROM pg_constraint
+         WHERE conrelid = $1::regclass ORDER BY 1, 2`,
+        [table],
+      );
+    const [last] = (await dayTables()).slice(-1);
+    expect(await constraintsOf(`idempotency_record_d${last?.day ?? ''}`)).toEqual(
+      await constraintsOf('idempotency_record_undated'),
+    );
+  });
+
+  it('are not made twice', async () => {
+    await createDays(opened.connections.store);
+
+    expect(await createDays(opened.connections.store)).toEqual([]);
+  });
+
+  it('are made once by four processes that start together', async () => {
+    const { connectionString } = opened.database;
+    const processes = Array.from({ length: 4 }, () => connect({ connectionString }));
+
+    const made = await Promise.all(processes.map(({ store }) => createDays(store)));
+
+    const days = await expectedDays();
+    expect(
+      made
+        .flat()
+        .sort()
+        .map((day) => day.replaceAll('-', '')),
+    ).toEqual(days);
+    expect((await dayTables()).map(({ day }) => day)).toEqual(days);
+    await Promise.all(processes.map((process) => process.close()));
+  });
+
+  it('that were dropped do not come back', async () => {
+    await opened.database.rows(
+      `UPDATE idempotency_retention SET dropped_through = (now() AT TIME ZONE 'UTC')::date + 2`,
+    );
+
+    await createDays(opened.connections.store);
+
+    expect((await dayTables()).map(({ day }) => day)).toEqual((await expectedDays()).slice(-5));
+  });
+
+  it('neither wait for an open transaction on the records nor make claims wait behind it', async () => {
+    const today = claimRequest({ requestId: datedKey(Date.now()) });
+    await createDays(opened.connections.store);
+    const { bucket } = await claim(opened.store, today);
+    await opened.database.rows(`DROP TABLE idempotency_record_d${(await expectedDays()).at(-1)}`);
+    const business = await opened.database.pool.connect();
+    await business.query('BEGIN');
+    await business.query('UPDATE idempotency_record SET instance = instance WHERE bucket = $1', [bucket]);
+
+    try {
+      // Its lock_timeout ends it where it has to wait.
+      expect(await createDays(opened.connections.store)).toHaveLength(1);
+      expect(await opened.store.claim(claimRequest({ requestId: datedKey(Date.now()) }))).toMatchObject({
+        kind: 'granted',
+      });
+    } finally {
+      await business.query('ROLLBACK');
+      business.release();
+    }
+  });
+});

@@ -1,0 +1,155 @@
+import { sealable, UnfinishedStatementError } from '../../src/idempotency/server/sealed-transaction';
+
+/** A query like Prisma's: it runs when it is awaited, and has methods that make another query of it. */
+interface LazyQuery extends PromiseLike<string> {
+  catch(handler: (error: unknown) => unknown): Promise<unknown>;
+  finally(handler: () => void): Promise<unknown>;
+  relation(): LazyQuery;
+  readonly label: string;
+}
+
+/** A client like Prisma's, and the log of what it ran. */
+function createClient() {
+  const ran: string[] = [];
+  const query = (name: string): LazyQuery => {
+    const run = (): Promise<string> => {
+      ran.push(name);
+      return name.includes('fail') ? Promise.reject(new Error(name)) : Promise.resolve(name);
+    };
+    return {
+      label: name,
+      then: (...handlers) => run().then(...handlers),
+      catch: (handler) => run().catch(handler),
+      finally: (handler) => run().finally(handler),
+      relation: () => query(`${name}.relation`),
+    };
+  };
+  const client = {
+    order: { find: () => query('find'), fail: () => query('fail'), fields: { id: 'id' } },
+    $raw: () => query('raw'),
+    version: () => 7,
+    nothing: null,
+  };
+  return { client, ran };
+}
+
+describe('a transaction client that can be sealed', () => {
+  const unhandled: unknown[] = [];
+  const keep = (reason: unknown): void => void unhandled.push(reason);
+
+  beforeAll(() => process.on('unhandledRejection', keep));
+  afterEach(() => expect(unhandled).toEqual([]));
+  afterAll(() => process.off('unhandledRejection', keep));
+
+  it('is sealed without complaint when every statement was awaited', async () => {
+    const { client, ran } = createClient();
+    const { tx, seal } = sealable(client);
+
+    expect(await tx.order.find()).toBe('find');
+    expect(await Promise.all([tx.$raw(), tx.order.find()])).toEqual(['raw', 'find']);
+    await expect(tx.order.fail()).rejects.toThrow('fail');
+    expect(await tx.order.fail().catch(() => 'caught')).toBe('caught');
+    expect(await tx.$raw().finally(() => undefined)).toBe('raw');
+
+    expect(seal).not.toThrow();
+    expect(ran).toEqual(['find', 'raw', 'find', 'fail', 'fail', 'raw']);
+  });
+
+  it('runs a statement once, however often it is asked for', async () => {
+    const { client, ran } = createClient();
+    const { tx, seal } = sealable(client);
+
+    const query = tx.order.find();
+    await Promise.all([query, query, query.finally(() => undefined)]);
+
+    expect(ran).toEqual(['find']);
+    expect(seal).not.toThrow();
+  });
+
+  it('passes on what is not a statement', () => {
+    const { client } = createClient();
+    const { tx, seal } = sealable(client);
+
+    expect([tx.version(), tx.nothing, tx.order.fields.id, tx.order.fields]).toEqual([7, null, 'id', { id: 'id' }]);
+    expect(tx.order.find().label).toBe('find');
+    expect(seal).toThrow(UnfinishedStatementError);
+  });
+
+  it('names every statement that was made and never run', () => {
+    const { client, ran } = createClient();
+    const { tx, seal } = sealable(client);
+
+    void tx.order.find();
+    void tx.$raw();
+
+    expect(seal).toThrow(new UnfinishedStatementError(['order.find', '$raw']));
+    expect(ran).toEqual([]);
+  });
+
+  it('names a statement that was started and is not done, whether it will fail or not', () => {
+    for (const name of ['find', 'fail'] as const) {
+      const { client } = createClient();
+      const { tx, seal } = sealable(client);
+
+      void tx.order[name]().then(() => undefined);
+
+      expect(seal).toThrow(new UnfinishedStatementError([`order.${name}`]));
+    }
+  });
+
+  it('leaves nobody with an unhandled rejection of a statement that was walked away from', async () => {
+    const { client } = createClient();
+    const { tx } = sealable(client);
+
+    void tx.order.fail().then(() => undefined);
+    void tx.order.fail().finally(() => undefined);
+
+    // Node tells of unhandled rejections after the microtasks; afterEach looks.
+    await new Promise((resolve) => setImmediate(resolve));
+  });
+
+  it('still tells who waits that a statement failed, and does not hide what a handler of it throws', async () => {
+    const { client } = createClient();
+    const { tx } = sealable(client);
+
+    await expect(tx.order.fail().then(() => 'fine')).rejects.toThrow('fail');
+    await expect(
+      tx.order.find().then(() => {
+        throw new Error('of the handler');
+      }),
+    ).rejects.toThrow('of the handler');
+  });
+
+  it('counts a query made of another as that one alone', async () => {
+    const { client, ran } = createClient();
+    const { tx, seal } = sealable(client);
+
+    expect(await tx.order.find().relation()).toBe('find.relation');
+
+    expect(ran).toEqual(['find.relation']);
+    expect(seal).not.toThrow();
+  });
+
+  it('names a query made of another that was not run', () => {
+    const { client } = createClient();
+    const { tx, seal } = sealable(client);
+
+    void tx.order.find().relation();
+
+    expect(seal).toThrow(new UnfinishedStatementError(['order.find.relation']));
+  });
+
+  it('runs nothing once sealed: no new statement, none of a kept model, none made before', async () => {
+    const { client, ran } = createClient();
+    const { tx, seal } = sealable(client);
+    const { order } = tx;
+    const made = tx.$raw();
+    expect(seal).toThrow(UnfinishedStatementError);
+
+    expect(() => tx.$raw()).toThrow("$raw after the transaction's function had returned; it was not run");
+    expect(() => order.find()).toThrow('order.find after');
+    // Thrown from `then` itself, which awaiting turns into a rejection.
+    await expect(Promise.resolve(made)).rejects.toThrow('$raw after');
+    expect(ran).toEqual([]);
+  });
+});
