@@ -1,0 +1,42 @@
+/**
+ * The library: what services and their callers use. Everything else in this folder is internal.
+ */
+
+// The contract of a method, from its proto.
+export * from './policy';
+export { loadPolicies } from './policy-registry';
+
+// Keys.
+export { newRequestId } from './request-id';
+
+// Refusals and errors.
+export * from './errors';
+export { type ErrorDetails, readErrorDetails } from './wire/error-details';
+export { EXPIRES_AT, REPLAYED, REQUEST_ID } from './wire/metadata';
+
+// The server side.
+export { type Idempotency, type IdempotencyOptions, createIdempotency } from './server/idempotency';
+export { type Attempt, CompletionFailedError } from './server/attempt';
+export type { CallIdentity, Principal } from './server/principal';
+export type { Handler } from './server/run-once';
+export type { UnaryHandlers } from './server/service';
+
+// The client side.
+export { createClientInterceptor } from './client/interceptor';
+export { CHANNEL_OPTIONS } from './client/channel-options';
+export type { ClientOptions } from './client/client-options';
+export {
+  type CallSettings,
+  createPromiseClient,
+  type PromiseClient,
+  type PromiseClientOptions,
+} from './client/typed-client';
+
+// The record of keys in Postgres.
+export { type PostgresStoreOptions, openPostgresStore } from './store/postgres-store';
+export type { SqlClient, TransactionClient } from './store/database';
+export type { IdempotencyStore } from './store/store';
+export { createDays } from './store/days';
+
+// What happens, for metrics and logs.
+export * from './events';
