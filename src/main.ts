@@ -1,0 +1,46 @@
+import { startApp } from './app';
+import { ConfigError, readConfig } from './config';
+import { MigrationRefused } from './database/migrate';
+import { createLogger } from './ops/logger';
+import { StartRefused } from './start-up';
+
+/** Starts the service, and stops it at SIGTERM or Ctrl-C. */
+async function main(): Promise<void> {
+  const config = readConfig(process.env);
+  const logger = createLogger({ level: config.logLevel });
+  // A stray promise of one handler must not end the calls of all others. Nothing it did can be part of an answer: every
+  // completion is sealed and fenced.
+  process.on('unhandledRejection', (error) => logger.error(error, 'a promise was rejected and nobody looked'));
+
+  const starting = startApp({ config, logger });
+  const stopOnce = oneTime(async (signal: string) => {
+    logger.info({ signal }, 'stopping: running calls end first');
+    await (await starting).stop();
+    process.exit(0);
+  });
+  // From the first moment on: half a start would leave half of its parts running.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopOnce(signal));
+  const app = await starting;
+
+  console.log(
+    `ready: gRPC on ${config.grpcHost}:${app.grpcPort}, metrics on http://${config.opsHost}:${app.opsPort}/metrics\n` +
+      'try:   node examples/first-payment.js',
+  );
+}
+
+/** A second signal changes nothing. */
+function oneTime(stop: (signal: string) => Promise<void>): (signal: string) => void {
+  let stopping: Promise<void> | undefined;
+  return (signal) => {
+    stopping ??= stop(signal).catch(fail);
+  };
+}
+
+/** What the operator can repair is one message; a broken promise of ours comes with its stack. */
+function fail(error: unknown): never {
+  const expected = error instanceof ConfigError || error instanceof StartRefused || error instanceof MigrationRefused;
+  console.error(expected ? error.message : error);
+  process.exit(1);
+}
+
+main().catch(fail);

@@ -1,0 +1,88 @@
+import { Counter, Histogram, type Registry } from 'prom-client';
+import {
+  ADMISSION_OUTCOMES,
+  type MethodPolicy,
+  type ServerEvent,
+  type ServerEventListener,
+} from '../idempotency/index';
+import { GRPC_CODES, grpcCode, type MethodLabels } from './grpc-labels';
+
+/** What the metrics need to know of a method. */
+export type CountedMethod = Pick<MethodPolicy, 'service' | 'method' | 'key'>;
+
+const METHOD = ['grpc_service', 'grpc_method'] as const;
+
+/** Where an event of a method ends up that was not announced: one series instead of any number (case M1). */
+const OTHER: MethodLabels = { grpc_service: 'other', grpc_method: 'other' };
+
+/** Seconds. From an insert on an idle database to a pool that is used up. */
+const CLAIM_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** Seconds. From a local insert to a handler that renews its lease. */
+const EXECUTION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+/**
+ * The `idempotency_*` family of design 3.4, fed by the events of the library. Labels are bounded: service, method,
+ * outcome and code, never a key, a scope or a text (case M1).
+ */
+export function createIdempotencyMetrics(registry: Registry, policies: readonly CountedMethod[]): ServerEventListener {
+  const registers = [registry];
+  const counter = (name: string, help: string) => new Counter({ name, help, labelNames: METHOD, registers });
+  const histogram = (name: string, help: string, buckets: number[]) =>
+    new Histogram({ name, help, labelNames: METHOD, buckets, registers });
+  const requests = new Counter({
+    name: 'idempotency_requests_total',
+    help: 'Calls of methods that take keys, by how they were received.',
+    labelNames: [...METHOD, 'outcome'],
+    registers,
+  });
+  const replays = new Counter({
+    name: 'idempotency_replays_total',
+    help: 'Replays, by the code of the recorded answer.',
+    labelNames: [...METHOD, 'grpc_code'],
+    registers,
+  });
+  const claims = histogram(
+    'idempotency_claim_duration_seconds',
+    'From asking for a claim to the answer.',
+    CLAIM_BUCKETS,
+  );
+  const executions = histogram('idempotency_execution_duration_seconds', 'How long handlers ran.', EXECUTION_BUCKETS);
+  const takeovers = counter('idempotency_takeovers_total', 'Claims taken over after their lease.');
+  const fenced = counter('idempotency_fenced_total', 'Writes refused because the claim had gone to another attempt.');
+  const released = counter('idempotency_released_total', 'Claims given up, so that the key was free again.');
+
+  const byPath = new Map<string, MethodLabels>();
+  for (const { service, method } of policies.filter(({ key }) => key !== 'IGNORED')) {
+    const labels = { grpc_service: service, grpc_method: method };
+    byPath.set(`/${service}/${method}`, labels);
+    for (const outcome of ADMISSION_OUTCOMES) requests.inc({ ...labels, outcome }, 0);
+    for (const code of GRPC_CODES) replays.inc({ ...labels, grpc_code: code }, 0);
+    for (const metric of [claims, executions]) metric.zero(labels);
+    for (const metric of [takeovers, fenced, released]) metric.inc(labels, 0);
+  }
+
+  return (event: ServerEvent) => {
+    const labels = byPath.get(event.path) ?? OTHER;
+    switch (event.type) {
+      case 'admitted':
+        requests.inc({ ...labels, outcome: event.outcome });
+        if (event.recordedCode !== undefined) replays.inc({ ...labels, grpc_code: grpcCode(event.recordedCode) });
+        return;
+      case 'claim':
+        return claims.observe({ ...labels }, event.durationMs / 1000);
+      case 'execution':
+        return executions.observe({ ...labels }, event.durationMs / 1000);
+      case 'takeover':
+        return takeovers.inc({ ...labels });
+      case 'fenced':
+        return fenced.inc({ ...labels });
+      case 'released':
+        return released.inc({ ...labels });
+      case 'call':
+      case 'fault':
+        // Counted by `admitted` and by the codes of grpc_server_handled_total.
+        return;
+    }
+  };
+}

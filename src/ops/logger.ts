@@ -1,0 +1,99 @@
+import { status } from '@grpc/grpc-js';
+import { type DestinationStream, type LevelWithSilent, type Logger, pino, stdTimeFunctions } from 'pino';
+import type { ServerEvent, ServerEventListener } from '../idempotency/index';
+import { errorStack } from './error-stack';
+import { grpcCode } from './grpc-labels';
+
+type CallEvent = Extract<ServerEvent, { type: 'call' }>;
+
+/** Where log lines go, and which. */
+export interface LoggerOptions {
+  /** The least severe line that is written. */
+  readonly level: LevelWithSilent;
+  /** Default: standard output, written at once, so that a crash loses no line. */
+  readonly destination?: DestinationStream;
+}
+
+/**
+ * Creates the logger of a process: one JSON object a line, with the level by its name and the time in UTC. Of an error that
+ * is logged, only the stacks are written, as `err`.
+ */
+export function createLogger({ level, destination }: LoggerOptions): Logger {
+  const options = {
+    level,
+    timestamp: stdTimeFunctions.isoTime,
+    formatters: { level: (label: string) => ({ level: label }) },
+    serializers: { err: errorStack },
+  };
+  return destination === undefined ? pino(options) : pino(options, destination);
+}
+
+/**
+ * Writes one line per keyed call (design 3.5) and one per fault.
+ *
+ * A call's line has `requestId`, `method`, `outcome`, `attempt`, `code`, `reason`, `durationMs`, and what the handler
+ * published as `published.<name>`: flat, for search, and never in the way of a field of ours. It is `info` for what is
+ * expected of callers that retry, `warn` for what somebody should look at, `error` where the service failed. A fault's
+ * line is `error` and has the stacks of the error as `err`. No line holds a request or an answer.
+ */
+export function logServerEvents(logger: Logger): ServerEventListener {
+  return (event) => {
+    switch (event.type) {
+      case 'call':
+        return logger[callLevel(event)](callFields(event), 'keyed call');
+      case 'fault':
+        return logger.error({ method: event.path, err: event.error }, event.what);
+      case 'admitted':
+      case 'claim':
+      case 'execution':
+      case 'takeover':
+      case 'fenced':
+      case 'released':
+        // Numbers, for the metrics; the line of their call tells the same.
+        return;
+    }
+  };
+}
+
+function callFields({ requestId, path, outcome, attempt, code, reason, durationMs, published }: CallEvent) {
+  const publishedFields = Object.entries(published).map(([name, value]) => [`published.${name}`, value] as const);
+  return {
+    requestId,
+    method: path,
+    outcome,
+    attempt,
+    code: grpcCode(code),
+    reason,
+    durationMs: Math.round(durationMs * 1000) / 1000,
+    ...Object.fromEntries(publishedFields),
+  };
+}
+
+function callLevel({ outcome, code, reason }: CallEvent): 'info' | 'warn' | 'error' {
+  switch (outcome) {
+    case 'claimed':
+      if (isServerFault(code)) return 'error';
+      // A refusal after the claim: the attempt lost it.
+      return reason === undefined ? 'info' : 'warn';
+    case 'replayed':
+    case 'in_progress':
+      return 'info';
+    case 'mismatch':
+    case 'missing_key':
+    case 'malformed_key':
+    case 'future_key':
+    case 'expired_key':
+    case 'parked':
+    case 'keyless_retry':
+    case 'unprotected':
+    case 'principal_missing':
+      return 'warn';
+    case 'store_unavailable':
+      return 'error';
+  }
+}
+
+/** The codes that tell of a service that failed, not of a call that was wrong. */
+function isServerFault(code: status): boolean {
+  return [status.UNKNOWN, status.INTERNAL, status.UNAVAILABLE, status.DATA_LOSS].includes(code);
+}

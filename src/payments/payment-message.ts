@@ -1,0 +1,35 @@
+import type { Timestamp } from '../gen/proto/google/protobuf/timestamp';
+import { type Payment, PaymentState } from '../gen/proto/payments/v1/payments';
+import type { PaymentRow } from './payment-repository';
+
+/** The message that an account sees of its payment. */
+export function paymentMessage(row: PaymentRow): Payment {
+  return {
+    paymentId: row.paymentId,
+    orderId: row.orderId,
+    amountMinor: row.amountMinor,
+    currency: row.currency,
+    state: stateMessage(row.state),
+    authorizationId: row.authorizationId,
+    metadata: row.metadata as Record<string, string>,
+    etag: row.etag,
+    createTime: timestamp(row.createdAt),
+    updateTime: timestamp(row.updatedAt),
+  };
+}
+
+function stateMessage(state: string): PaymentState {
+  switch (state) {
+    case 'authorized':
+      return PaymentState.PAYMENT_STATE_AUTHORIZED;
+    case 'cancelled':
+      return PaymentState.PAYMENT_STATE_CANCELLED;
+    default:
+      throw new Error(`unknown state of a payment: ${state}`);
+  }
+}
+
+function timestamp(date: Date): Timestamp {
+  const ms = date.getTime();
+  return { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
+}
