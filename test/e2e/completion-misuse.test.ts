@@ -1,0 +1,232 @@
+import { randomUUID } from 'node:crypto';
+import { status } from '@grpc/grpc-js';
+import { CompletionFailedError, StatusError } from '../../src/idempotency/index';
+import {
+  type AttemptService,
+  payAndComplete,
+  recordPayment,
+  startAttemptService,
+  toldText,
+} from '../support/attempt-service';
+import { failWrites } from '../support/failing-writes';
+
+describe('a handler that uses complete in its own way', () => {
+  let service: AttemptService;
+  const unhandled: unknown[] = [];
+  const keep = (reason: unknown): void => void unhandled.push(reason);
+
+  beforeAll(async () => {
+    process.on('unhandledRejection', keep);
+    service = await startAttemptService();
+  });
+
+  beforeEach(async () => {
+    await service.database.rows('TRUNCATE payments, idempotency_record');
+  });
+
+  afterEach(() => expect(unhandled).toEqual([]));
+
+  afterAll(async () => {
+    process.off('unhandledRejection', keep);
+    await service.stop();
+  });
+
+  const fault = () => service.events.find((event) => event.type === 'fault');
+
+  const expectNothingRecorded = async (): Promise<void> => {
+    expect(service.events).toContainEqual(expect.objectContaining({ type: 'released' }));
+    expect(await service.database.count('payments')).toBe(0);
+    expect(await service.database.count('idempotency_record')).toBe(0);
+  };
+
+  it('and returns without it is INTERNAL, with a line that teaches, and the key is free', async () => {
+    service.handle({ createPayment: () => Promise.resolve({ payment: undefined }) });
+
+    expect(toldText(await service.pay())).toBe('internal error');
+
+    expect(fault()?.what).toBe('the handler returned without attempt.complete, so there is nothing to replay');
+    await expectNothingRecorded();
+  });
+
+  it('and swallows its error is never told as success', async () => {
+    const broken = new Error('broken inside');
+    service.handle({
+      createPayment: async (request, attempt) => {
+        const failing = attempt.complete(async (tx) => {
+          await recordPayment(tx, request, attempt);
+          throw broken;
+        });
+        return failing.catch(() => ({ payment: undefined }));
+      },
+    });
+
+    expect(toldText(await service.pay())).toBe('internal error');
+
+    expect(fault()).toMatchObject({
+      what: 'the handler returned an answer although its completion had failed',
+      error: broken,
+    });
+    await expectNothingRecorded();
+  });
+
+  it('and swallows the refusal that was thrown inside is answered with that refusal', async () => {
+    service.handle({
+      createPayment: async (_, attempt) =>
+        attempt
+          .complete(() => Promise.reject(new StatusError(status.NOT_FOUND, 'no such order')))
+          .catch(() => ({ payment: undefined })),
+    });
+
+    expect(await service.pay()).toMatchObject({ code: status.NOT_FOUND, details: 'no such order' });
+    await expectNothingRecorded();
+  });
+
+  it('and completes again after a failure is answered with what was committed', async () => {
+    service.handle({
+      createPayment: async (request, attempt) => {
+        await expect(attempt.complete(() => Promise.reject(new Error('first')))).rejects.toThrow('first');
+        return payAndComplete(request, attempt);
+      },
+    });
+
+    expect(await service.pay()).toMatchObject({ code: status.OK });
+    expect(await service.database.count('payments')).toBe(1);
+  });
+
+  it('and completes twice is refused the second time, and answered with the first', async () => {
+    const requestId = randomUUID();
+    let second: unknown;
+    service.handle({
+      createPayment: async (request, attempt) => {
+        await payAndComplete(request, attempt);
+        second = await payAndComplete({ ...request, orderId: 'order-2' }, attempt).catch((error: unknown) => error);
+        return { payment: undefined };
+      },
+    });
+
+    const answer = await service.pay({ requestId });
+
+    expect(answer).toMatchObject({ code: status.OK, response: { payment: { order_id: 'order-1' } } });
+    expect(second).toBeInstanceOf(CompletionFailedError);
+    expect(String(second)).toContain('complete it once');
+    expect((await service.pay({ requestId })).bytes).toEqual(answer.bytes);
+    expect(await service.database.count('payments')).toBe(1);
+  });
+
+  it('and completes twice at once is refused one of them', async () => {
+    let second: unknown;
+    service.handle({
+      createPayment: async (request, attempt) => {
+        const first = payAndComplete(request, attempt);
+        second = await payAndComplete(request, attempt).catch((error: unknown) => error);
+        return first;
+      },
+    });
+
+    expect(await service.pay()).toMatchObject({ code: status.OK });
+    expect(String(second)).toContain('already running; await it');
+    expect(await service.database.count('payments')).toBe(1);
+  });
+
+  it('and does not wait for it is answered when it is done, with what it committed', async () => {
+    const requestId = randomUUID();
+    service.handle({
+      createPayment: (request, attempt) => {
+        void payAndComplete(request, attempt);
+        return Promise.resolve({ payment: undefined });
+      },
+    });
+
+    const answer = await service.pay({ requestId });
+
+    expect(answer).toMatchObject({ code: status.OK, response: { payment: { order_id: 'order-1' } } });
+    expect((await service.pay({ requestId })).bytes).toEqual(answer.bytes);
+    expect(await service.database.count('payments')).toBe(1);
+  });
+
+  it('and does not wait for one that fails is never told as success', async () => {
+    service.handle({
+      createPayment: (_, attempt) => {
+        void attempt.complete(() => Promise.reject(new Error('nobody looks')));
+        return Promise.resolve({ payment: undefined });
+      },
+    });
+
+    expect(toldText(await service.pay())).toBe('internal error');
+    expect(String(fault()?.error)).toContain('nobody looks');
+    await expectNothingRecorded();
+  });
+
+  it('and changes the answer afterwards changes nothing: the caller gets the committed bytes', async () => {
+    const requestId = randomUUID();
+    service.handle({
+      createPayment: async (request, attempt) => {
+        const response = await payAndComplete(request, attempt);
+        if (response.payment !== undefined) response.payment.orderId = 'order-changed';
+        return { payment: undefined };
+      },
+    });
+
+    const answer = await service.pay({ requestId });
+
+    expect(answer).toMatchObject({ code: status.OK, response: { payment: { order_id: 'order-1' } } });
+    expect((await service.pay({ requestId })).bytes).toEqual(answer.bytes);
+  });
+
+  it('and has the database choose its transaction a few times pays once (case K4)', async () => {
+    let runs = 0;
+    service.handle({
+      createPayment: (request, attempt) =>
+        attempt.complete((tx) => {
+          runs += 1;
+          return recordPayment(tx, request, attempt);
+        }),
+    });
+    const cases = [
+      { table: 'payments', write: 'INSERT', sqlState: '40001' },
+      { table: 'payments', write: 'INSERT', sqlState: '40P01' },
+      { table: 'idempotency_record', write: 'UPDATE', sqlState: '40001' },
+      { table: 'payments', write: 'INSERT', sqlState: '40001', atCommit: true },
+    ] as const;
+    for (const [index, failure] of cases.entries()) {
+      runs = 0;
+      const failing = await failWrites(service.database, { ...failure, times: 3 });
+      try {
+        expect(await service.pay()).toMatchObject({ code: status.OK });
+        expect(runs).toBe(4);
+        expect(await service.database.count('payments')).toBe(index + 1);
+      } finally {
+        await failing.remove();
+      }
+    }
+  });
+
+  it('and is never chosen to commit is sent away to retry, with nothing done and the key free', async () => {
+    const requestId = randomUUID();
+    service.handle({ createPayment: payAndComplete });
+    const failing = await failWrites(service.database, { table: 'payments', write: 'INSERT', sqlState: '40001' });
+    try {
+      const answer = await service.pay({ requestId });
+      expect(answer).toMatchObject({ code: status.UNAVAILABLE, error: { reason: 'STORE_UNAVAILABLE' } });
+      expect(toldText(answer)).not.toContain('internal');
+      expect(await failing.tried()).toBe(4);
+    } finally {
+      await failing.remove();
+    }
+    await expectNothingRecorded();
+    expect(await service.pay({ requestId })).toMatchObject({ code: status.OK });
+  });
+
+  it('and fails to commit for good is not run again', async () => {
+    service.handle({ createPayment: payAndComplete });
+    const refusal = { table: 'payments', write: 'INSERT', sqlState: '23514', atCommit: true } as const;
+    const failing = await failWrites(service.database, refusal);
+    try {
+      expect(toldText(await service.pay())).toBe('internal error');
+      expect(await failing.tried()).toBe(1);
+    } finally {
+      await failing.remove();
+    }
+    await expectNothingRecorded();
+  });
+});

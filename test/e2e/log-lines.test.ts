@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createStandInAuthorizer } from '../../src/payments/authorizer';
+import { paymentRequest } from '../support/payment-requests';
+import { useService } from '../support/use-service';
+
+/** What a request holds that is nobody's business. */
+const PRIVATE = { payment_method: 'tok_4242424242424242', metadata: { gift: 'for-my-aunt' } };
+const METHOD = '/payments.v1.PaymentsService/CreatePayment';
+
+describe('the log', () => {
+  const used = useService({
+    authorizer: {
+      authorize: async (request) => {
+        await delay(0);
+        if (request.currency === 'TRY') throw new Error('the bank hung up');
+        return createStandInAuthorizer().authorize(request);
+      },
+    },
+  });
+
+  const linesOf = (requestId: string | undefined) =>
+    used.service.lines.filter((line) => line['msg'] === 'keyed call' && line['requestId'] === requestId);
+  const pay = (requestId: string | undefined, change: Record<string, unknown> = {}) =>
+    used.client.call({ method: 'CreatePayment', request: paymentRequest({ ...PRIVATE, ...change }), requestId });
+
+  it('has one line per keyed call that tells who was charged', async () => {
+    const requestId = randomUUID();
+    const paid = await pay(requestId);
+    await pay(requestId);
+    await pay(requestId, { amount_minor: '1' });
+    const [row] = await used.database.rows<{ payment_id: string; authorization_id: string }>(
+      'SELECT payment_id::text, authorization_id FROM payments WHERE request_id = $1',
+      [requestId],
+    );
+
+    expect(paid.response?.payment.payment_id).toBe(row?.payment_id);
+    expect(linesOf(requestId)).toMatchObject([
+      {
+        ...{ level: 'info', requestId, method: METHOD, outcome: 'claimed', attempt: 1, code: 'OK' },
+        'published.order_id': 'order-1',
+        'published.payment_id': row?.payment_id,
+        'published.authorization_id': row?.authorization_id,
+        'published.state': 'authorized',
+      },
+      { level: 'info', requestId, method: METHOD, outcome: 'replayed', code: 'OK' },
+      { level: 'warn', requestId, outcome: 'mismatch', code: 'FailedPrecondition', reason: 'REQUEST_ID_REUSED' },
+    ]);
+  });
+
+  it('has a line for a call whose key is missing, and for one that failed before it paid', async () => {
+    await pay(undefined);
+    const failed = randomUUID();
+    await pay(failed, { currency: 'TRY' });
+    expect(linesOf(undefined)).toMatchObject([{ level: 'warn', outcome: 'missing_key', code: 'InvalidArgument' }]);
+    expect(linesOf(failed)).toMatchObject([{ level: 'error', outcome: 'claimed', 'published.order_id': 'order-1' }]);
+    expect(linesOf(failed)[0]).not.toHaveProperty('published.payment_id');
+  });
+
+  it('has no line for calls that take no key', async () => {
+    const before = used.service.lines.length;
+    await used.client.call({ method: 'GetPayment', request: { payment_id: randomUUID() } });
+    expect(used.service.lines).toHaveLength(before);
+  });
+
+  it('never holds what was in a request', async () => {
+    await pay(randomUUID(), { currency: 'eur' });
+    await pay('not-a-key');
+    const text = JSON.stringify(used.service.lines);
+    expect(text).toContain('the bank hung up');
+    expect(text).not.toContain(PRIVATE.payment_method);
+    expect(text).not.toContain(PRIVATE.metadata.gift);
+  });
+});

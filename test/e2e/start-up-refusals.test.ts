@@ -1,0 +1,90 @@
+import { readdir } from 'node:fs/promises';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { removeDataDirectory } from '../support/data-directory';
+import { runMain } from '../support/main-process';
+import { createTestDatabase, makeTemporaryDirectory, type TestDatabase } from '../support/postgres';
+
+/** Runs the service to its end; what it printed must be for people. */
+async function refused(environment: Readonly<Record<string, string>>): Promise<readonly string[]> {
+  const run = runMain(environment);
+  expect(await run.exited).toBe(1);
+  expect(run.output()).not.toMatch(/^\s+at /m);
+  expect(run.output()).not.toContain('s3cret');
+  return run.output().trim().split('\n');
+}
+
+describe('the service does not start', () => {
+  let database: TestDatabase;
+  const listening: Server[] = [];
+
+  beforeAll(async () => (database = await createTestDatabase()));
+  afterAll(() => database.drop());
+  afterEach(() => listening.splice(0).forEach((server) => server.close()));
+
+  async function takenPort(): Promise<string> {
+    const server = createServer().listen(0, '127.0.0.1');
+    listening.push(server);
+    await new Promise((resolve) => server.once('listening', resolve));
+    return String((server.address() as AddressInfo).port);
+  }
+
+  it('with settings that cannot be used: it names them all, and no secret', async () => {
+    const lines = await refused({
+      GRPC_PORT: 'fifty',
+      OPS_HOST: '0.0.0.0',
+      LOG_LEVEL: 'loud',
+      DATABASE_URL: 'mysql://shop:s3cret@127.0.0.1/shop',
+    });
+    expect(lines).toEqual([
+      'settings that cannot be used:',
+      '  GRPC_PORT is "fifty": expected a whole number from 0 to 65535',
+      expect.stringMatching(/^ {2}OPS_HOST is "0\.0\.0\.0": expected 127\.0\.0\.1, ::1 or localhost/),
+      expect.stringMatching(/^ {2}DATABASE_URL: expected a URL such as postgresql:/),
+      expect.stringMatching(/^ {2}LOG_LEVEL is "loud": expected one of trace, /),
+    ]);
+  });
+
+  it('on a port that is taken', async () => {
+    const port = await takenPort();
+    expect(await refused({ GRPC_PORT: port, DATABASE_URL: database.connectionString })).toEqual([
+      `The port ${port} on 127.0.0.1 is in use by another process. Stop that process, or set GRPC_PORT to another port.`,
+    ]);
+  });
+
+  it('on a port that is taken, and makes no database for that', async () => {
+    const dataDirectory = await makeTemporaryDirectory();
+    const port = await takenPort();
+    expect(await refused({ OPS_PORT: port, DATA_DIRECTORY: dataDirectory })).toEqual([
+      `The port ${port} on 127.0.0.1 is in use by another process. Stop that process, or set OPS_PORT to another port.`,
+    ]);
+    expect(await readdir(dataDirectory)).not.toContain('postgres');
+    await removeDataDirectory(dataDirectory);
+  });
+
+  it('on two taken ports with a database that is not there: it names all three', async () => {
+    const [grpcPort, opsPort] = [await takenPort(), await takenPort()];
+    const url = 'postgresql://shop:s3cret@127.0.0.1:1/shop';
+    expect(await refused({ GRPC_PORT: grpcPort, OPS_PORT: opsPort, DATABASE_URL: url })).toEqual([
+      expect.stringContaining(`The port ${grpcPort} `),
+      expect.stringContaining(`The port ${opsPort} `),
+      "The database at 127.0.0.1:1 (DATABASE_URL) can't be used: connect ECONNREFUSED 127.0.0.1:1. Start it, or " +
+        'correct DATABASE_URL.',
+    ]);
+  });
+
+  it('without a database that lets it in', async () => {
+    const wrongPassword = new URL(database.connectionString);
+    wrongPassword.password = 's3cret';
+    const noDatabase = new URL(database.connectionString);
+    noDatabase.pathname = '/nowhere';
+    const say = (host: string, why: string): string =>
+      `The database at ${host} (DATABASE_URL) can't be used: ${why}. Start it, or correct DATABASE_URL.`;
+
+    expect(await refused({ DATABASE_URL: wrongPassword.href })).toEqual([
+      say(wrongPassword.host, `password authentication failed for user "${wrongPassword.username}"`),
+    ]);
+    expect(await refused({ DATABASE_URL: noDatabase.href })).toEqual([
+      say(noDatabase.host, 'database "nowhere" does not exist'),
+    ]);
+  });
+});

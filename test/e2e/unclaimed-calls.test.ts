@@ -1,0 +1,142 @@
+import { status } from '@grpc/grpc-js';
+import { type AttemptService, payAndComplete, startAttemptService, toldText } from '../support/attempt-service';
+import { changedDescriptorSet } from '../support/descriptor-set';
+import { paymentRequest } from '../support/payment-requests';
+
+const CREATE = { method: 'CreatePayment', request: paymentRequest() };
+
+describe('a call without a key of an idempotent method', () => {
+  let service: AttemptService;
+
+  beforeAll(async () => {
+    service = await startAttemptService({
+      descriptorSet: changedDescriptorSet({ CreatePayment: { level: 'IDEMPOTENT' } }),
+    });
+  });
+
+  beforeEach(() => service.database.rows('TRUNCATE payments, idempotency_record'));
+
+  afterAll(() => service.stop());
+
+  it('runs each time, without a record', async () => {
+    service.handle({ createPayment: payAndComplete });
+
+    expect(await service.client.call(CREATE)).toMatchObject({ code: status.OK, response: { payment: {} } });
+    expect(await service.client.call(CREATE)).toMatchObject({ code: status.OK });
+
+    expect(await service.database.count('payments')).toBe(2);
+    expect(await service.database.count('idempotency_record')).toBe(0);
+  });
+
+  it('may say that it was resent: such a method may be', async () => {
+    service.handle({ createPayment: payAndComplete });
+
+    const metadata = { 'grpc-previous-rpc-attempts': '2', 'x-envoy-attempt-count': '3' };
+    expect(await service.client.call({ ...CREATE, metadata })).toMatchObject({ code: status.OK });
+  });
+
+  it('needs no transaction', async () => {
+    service.handle({ createPayment: () => Promise.resolve({ payment: undefined }) });
+
+    expect(await service.client.call(CREATE)).toMatchObject({ code: status.OK });
+  });
+
+  it('whose function swallowed a failed statement is not told as success', async () => {
+    service.handle({
+      createPayment: (request, attempt) =>
+        attempt.complete(async (tx) => {
+          const { scope } = attempt;
+          await tx.$executeRaw`INSERT INTO payments (scope) VALUES (${scope})`.catch(() => undefined);
+          return { payment: undefined };
+        }),
+    });
+
+    expect(toldText(await service.client.call(CREATE))).toBe('internal error');
+    expect(await service.database.count('payments')).toBe(0);
+  });
+
+  it('whose function left a statement behind is not told as success', async () => {
+    service.handle({
+      createPayment: (_, attempt) =>
+        attempt.complete((tx) => {
+          void tx.$executeRaw`DELETE FROM payments`;
+          return Promise.resolve({ payment: undefined });
+        }),
+    });
+
+    expect(toldText(await service.client.call(CREATE))).toBe('internal error');
+  });
+
+  it('whose handler swallowed the failure of its transaction is not told as success', async () => {
+    service.handle({
+      createPayment: (_, attempt) =>
+        attempt.complete(() => Promise.reject(new Error('broken'))).catch(() => ({ payment: undefined })),
+    });
+
+    expect(toldText(await service.client.call(CREATE))).toBe('internal error');
+  });
+
+  it('whose handler did not wait for a transaction that failed is not told as success', async () => {
+    service.handle({
+      createPayment: (_, attempt) => {
+        void attempt.complete(() => Promise.reject(new Error('nobody looks')));
+        return Promise.resolve({ payment: undefined });
+      },
+    });
+
+    expect(toldText(await service.client.call(CREATE))).toBe('internal error');
+  });
+
+  it('whose answer can not be serialized is INTERNAL', async () => {
+    service.handle({ createPayment: () => Promise.resolve(undefined as never) });
+
+    expect(toldText(await service.client.call(CREATE))).toBe('internal error');
+    expect(service.events).toContainEqual(expect.objectContaining({ type: 'fault', what: 'the handler failed' }));
+  });
+});
+
+describe('a call without a key of a method of unknown level', () => {
+  let service: AttemptService;
+
+  beforeAll(async () => {
+    service = await startAttemptService();
+    service.handle({ createPayment: payAndComplete });
+  });
+
+  afterEach(async () => {
+    expect(await service.database.count('payments')).toBe(0);
+    expect(await service.database.count('idempotency_record')).toBe(0);
+  });
+
+  afterAll(() => service.stop());
+
+  const resent: readonly [string, string][] = [
+    ['grpc-previous-rpc-attempts', '1'],
+    ['x-envoy-attempt-count', '2'],
+  ];
+
+  it.each(resent)('that was resent on the way (%s: %s) is told that such retries are not safe', async (name, value) => {
+    const answer = await service.client.call({ ...CREATE, metadata: { [name]: value } });
+
+    expect(answer).toMatchObject({
+      code: status.FAILED_PRECONDITION,
+      error: { reason: 'KEYLESS_RETRY', domain: 'idempotency.v1' },
+    });
+    expect(answer.trailers.get('grpc-retry-pushback-ms')).toEqual(['-1']);
+  });
+
+  const first: readonly [string, string][] = [
+    ['grpc-previous-rpc-attempts', '0'],
+    ['x-envoy-attempt-count', '1'],
+    ['x-envoy-attempt-count', 'not a number'],
+  ];
+
+  it.each(first)('that was sent once (%s: %s) is told to send a key', async (name, value) => {
+    const answer = await service.client.call({ ...CREATE, metadata: { [name]: value } });
+
+    expect(answer).toMatchObject({
+      code: status.INVALID_ARGUMENT,
+      error: { reason: 'REQUEST_ID_MISSING', violations: [{ field: 'request-id' }] },
+    });
+  });
+});

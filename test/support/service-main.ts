@@ -1,0 +1,40 @@
+/** The composition root of a service process under test: the service as it is, with an authorizer that a test controls. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { startApp } from '../../src/app';
+import { readConfig } from '../../src/config';
+import { createLogger } from '../../src/ops/logger';
+import { createStandInAuthorizer } from '../../src/payments/authorizer';
+import type { FromService, ServiceProcessOptions } from './service-process';
+
+async function main(options: ServiceProcessOptions): Promise<void> {
+  const { connectionString, descriptorSet, authorizerDelayMs = 0, authorizerWaits = false, environment = {} } = options;
+  const standIn = createStandInAuthorizer();
+  const proceed = new Promise<void>((resolve) => process.once('message', () => resolve()));
+  let asked = 0;
+  const app = await startApp({
+    config: readConfig({ GRPC_PORT: '0', OPS_PORT: '0', DATABASE_URL: connectionString, ...environment }),
+    logger: createLogger({ level: 'silent' }),
+    ...(descriptorSet === undefined ? {} : { descriptorSet: Buffer.from(descriptorSet, 'base64') }),
+    authorizer: {
+      authorize: async (request) => {
+        tell({ type: 'asked', times: (asked += 1) });
+        if (authorizerDelayMs > 0) await delay(authorizerDelayMs);
+        if (authorizerWaits) await proceed;
+        return standIn.authorize(request);
+      },
+    },
+  });
+  process.once('SIGTERM', () => void app.stop().then(() => process.exit(0)));
+  // A test that ends takes its processes with it, however it ends.
+  process.once('disconnect', () => process.exit(1));
+  tell({ type: 'ready', grpcPort: app.grpcPort, opsPort: app.opsPort });
+}
+
+function tell(message: FromService): void {
+  process.send?.(message);
+}
+
+main(JSON.parse(process.argv[2] ?? '{}') as ServiceProcessOptions).catch((error: unknown) => {
+  console.error(error);
+  process.exit(1);
+});

@@ -1,0 +1,77 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+
+/** What a service process is started with; sent to it as JSON. */
+export interface ServiceProcessOptions {
+  readonly connectionString: string;
+  /** Base64 of a descriptor set; default: this package's own. */
+  readonly descriptorSet?: string;
+  /** How long the authorizer takes, milliseconds. Default 0. */
+  readonly authorizerDelayMs?: number;
+  /** The authorizer answers only after `proceed`, and says first that it was asked. Default false. */
+  readonly authorizerWaits?: boolean;
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+/** A service in an operating system process of its own. */
+export interface ServiceProcess {
+  readonly grpcPort: number;
+  readonly opsPort: number;
+  readonly process: ChildProcess;
+  /** Resolves when the authorizer has been asked for the n-th time, from 1. Only with `authorizerWaits`. */
+  authorizerAsked(times: number): Promise<void>;
+  /** How often the authorizer has been asked so far, which is how often the handler got that far. */
+  timesAsked(): number;
+  /** Lets every authorizer that waits, now or later, answer. */
+  proceed(): void;
+  /** Sends a signal, to this process alone. */
+  kill(signal: NodeJS.Signals): void;
+  /** Resolves with the exit code, or the signal that ended it. */
+  readonly exited: Promise<number | NodeJS.Signals>;
+}
+
+/** Messages of the process to the test. */
+export type FromService =
+  | { readonly type: 'ready'; readonly grpcPort: number; readonly opsPort: number }
+  | { readonly type: 'asked'; readonly times: number };
+
+/** Messages of the test to the process. */
+export interface ToService {
+  readonly type: 'proceed';
+}
+
+/** Starts the service in a process of its own, on free ports; resolves when it is ready. */
+export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
+  const child = fork(join(__dirname, 'service-main.ts'), [JSON.stringify(options)], {
+    execArgv: ['--import', 'tsx'],
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  const exited = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);
+  let asked = 0;
+  const waiting = new Set<() => void>();
+  const ready = await new Promise<Extract<FromService, { type: 'ready' }>>((resolve, reject) => {
+    void exited.then((how) => reject(new Error(`the service process ended before it was ready: ${how}`)));
+    child.on('message', (message: FromService) => {
+      if (message.type === 'ready') resolve(message);
+      else asked = message.times;
+      for (const check of waiting) check();
+    });
+  });
+  return {
+    ...{ grpcPort: ready.grpcPort, opsPort: ready.opsPort, process: child, exited },
+    authorizerAsked: (times) =>
+      new Promise((resolve) => {
+        const check = (): void => {
+          if (asked < times) return;
+          waiting.delete(check);
+          resolve();
+        };
+        waiting.add(check);
+        check();
+      }),
+    timesAsked: () => asked,
+    proceed: () => void child.send({ type: 'proceed' } satisfies ToService),
+    kill: (signal) => void child.kill(signal),
+  };
+}

@@ -1,0 +1,35 @@
+import { type App, startApp } from '../../src/app';
+import { readConfig } from '../../src/config';
+import { createLogger } from '../../src/ops/logger';
+import { type Authorizer, createStandInAuthorizer } from '../../src/payments/authorizer';
+
+/** What a service under test is started with. */
+export interface TestServiceOptions {
+  readonly connectionString: string;
+  readonly descriptorSet?: Uint8Array;
+  readonly authorizer?: Authorizer;
+  /** Environment variables beside those of ports and database. */
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+/** A service in this process, on free ports, and what it logged. */
+export interface TestService extends App {
+  /** Its log lines so far, parsed. */
+  readonly lines: readonly Readonly<Record<string, unknown>>[];
+  /** The text of `/metrics`. */
+  metrics(): Promise<string>;
+}
+
+/** Starts the service on free ports. */
+export async function startTestService(options: TestServiceOptions): Promise<TestService> {
+  const { connectionString, authorizer = createStandInAuthorizer(), descriptorSet, environment = {} } = options;
+  const lines: Readonly<Record<string, unknown>>[] = [];
+  const logger = createLogger({
+    level: 'debug',
+    destination: { write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
+  });
+  const config = readConfig({ GRPC_PORT: '0', OPS_PORT: '0', DATABASE_URL: connectionString, ...environment });
+  const app = await startApp({ config, logger, authorizer, ...(descriptorSet === undefined ? {} : { descriptorSet }) });
+  const metrics = async (): Promise<string> => (await fetch(`http://127.0.0.1:${app.opsPort}/metrics`)).text();
+  return { ...app, lines, metrics };
+}
