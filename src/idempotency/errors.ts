@@ -83,6 +83,19 @@ export class StatusError extends Error {
   }
 }
 
+/**
+ * A final refusal: what `complete` returns to have a status recorded and replayed like an answer ("card declined"). A
+ * `StatusError` that is thrown instead rolls back and frees the key.
+ */
+export class Rejection {
+  constructor(readonly error: StatusError) {}
+}
+
+/** Makes the status of an error the recorded answer: `return reject(new StatusError(…))`. */
+export function reject(error: StatusError): Rejection {
+  return new Rejection(error);
+}
+
 /** INVALID_ARGUMENT that names every field at fault at once. */
 export function invalidArgument(violations: readonly FieldViolation[]): StatusError {
   const text = violations.map(({ field, description }) => `${field}: ${description}`).join('; ');

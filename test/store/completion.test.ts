@@ -37,7 +37,7 @@ describe('the completion and the release of a claim', () => {
 
   it('an answer without a message is not the same as an empty one', async () => {
     const request = claimRequest();
-    const refusal = { code: 9, message: 'card declined', response: undefined };
+    const refusal = { code: 9, message: 'card declined', response: undefined, trailers: Buffer.of(0, 255, 1) };
 
     await complete(opened.store, await claim(opened.store, request), refusal);
 

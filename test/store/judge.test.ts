@@ -64,7 +64,15 @@ describe('a record that breaks what the table promises', () => {
   const row: RecordRow = {
     ...{ state: 'completed', method: 1, scope: request.scope, requestId: request.key.text },
     ...{ fingerprint: request.fingerprint, ownerToken: 'token', attempt: 1, createdAtMs: 0, leaseLeftMs: 0 },
-    ...{ statusCode: 0, statusMessage: null, response: null, resource: null, tooOld: false, fromFuture: false },
+    ...{
+      statusCode: 0,
+      statusMessage: null,
+      response: null,
+      trailers: null,
+      resource: null,
+      tooOld: false,
+      fromFuture: false,
+    },
   };
 
   it('is an error and never an answer', () => {

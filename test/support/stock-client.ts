@@ -14,7 +14,7 @@ import { type ErrorDetails, readErrorDetails } from '../../src/idempotency/index
 
 /** What a stock client got. */
 export interface StockAnswer {
-  readonly code: number;
+  readonly code: status;
   readonly details: string;
   /** The response as it came over the wire; undefined without one. */
   readonly bytes: Buffer | undefined;

@@ -90,7 +90,7 @@ export function held(outcome: ClaimOutcome): HeldClaim {
 
 /** A successful answer of these bytes. */
 export function answerOf(response: Buffer | string): RecordedAnswer {
-  return { code: 0, message: '', response: Buffer.from(response) };
+  return { code: 0, message: '', response: Buffer.from(response), trailers: undefined };
 }
 
 /** Records an answer in a transaction of its own; false when the claim was no longer held. */

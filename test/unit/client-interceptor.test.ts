@@ -19,7 +19,12 @@ interface Attempt {
 const ended = (code: status): StatusObject => ({ code, details: status[code], metadata: new Metadata() });
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-function setUp({ responseStream = false, ...timeouts }: { responseStream?: boolean } & Partial<ClientOptions> = {}) {
+interface Streams {
+  readonly requestStream?: boolean;
+  readonly responseStream?: boolean;
+}
+
+function setUp({ requestStream = false, responseStream = false, ...timeouts }: Streams & Partial<ClientOptions> = {}) {
   const attempts: Attempt[] = [];
   const events: ClientEvent[] = [];
   const heard: [string, unknown][] = [];
@@ -47,7 +52,7 @@ function setUp({ responseStream = false, ...timeouts }: { responseStream?: boole
   const options: InterceptorOptions = {
     method_definition: {
       path: PATHS.unregistered,
-      requestStream: false,
+      requestStream,
       responseStream,
       requestSerialize: (bytes: Buffer) => bytes,
       responseDeserialize: (bytes: Buffer) => bytes,
@@ -168,10 +173,21 @@ test('a server that counts the deadline of the attempt and says it is over first
   expect(events).toEqual([{ type: 'retry', path: PATHS.unregistered, reason: 'DEADLINE_EXCEEDED', delayMs: 0 }]);
 });
 
+test('DEADLINE_EXCEEDED of a server that sent initial metadata, and so no headers with it, is its answer', async () => {
+  const { attempts, events, send } = setUp();
+  await send();
+  attempts[0]?.listener?.onReceiveMetadata?.(new Metadata());
+  attempts[0]?.listener?.onReceiveStatus?.({ ...ended(status.DEADLINE_EXCEEDED), details: 'the ledger was slow' });
+  expect(events.map(({ type }) => type)).toEqual(['call']);
+});
+
 test('a deadline timer that fires early does not make time for another attempt', async () => {
   const { attempts, events, send } = setUp({ timeoutMs: 5_000 });
   await send();
-  attempts[0]?.listener?.onReceiveStatus?.(ended(status.DEADLINE_EXCEEDED));
+  attempts[0]?.listener?.onReceiveStatus?.({
+    ...ended(status.DEADLINE_EXCEEDED),
+    details: 'Deadline exceeded after 5 s',
+  });
   expect(events[0]).toEqual({ type: 'retry_refused', path: PATHS.unregistered, reason: 'deadline' });
 });
 
@@ -184,15 +200,18 @@ test('the peer and its identity are those of the running attempt', async () => {
   expect(call.getPeer()).toBe('unknown');
 });
 
-test('a streaming method passes through untouched', () => {
-  const { attempts, call, keyed, listener, options, events } = setUp({ responseStream: true });
-  call.start(keyed, listener);
-  expect(attempts[0]?.options).toBe(options);
-  expect(attempts[0]?.metadata).toBe(keyed);
-  attempts[0]?.listener?.onReceiveStatus?.(ended(status.UNAVAILABLE));
-  expect(attempts).toHaveLength(1);
-  expect(events).toEqual([]);
-});
+test.each([{ requestStream: true }, { responseStream: true }, { requestStream: true, responseStream: true }])(
+  'a streaming method passes through untouched: %j',
+  (streams) => {
+    const { attempts, call, keyed, listener, options, events } = setUp(streams);
+    call.start(keyed, listener);
+    expect(attempts[0]?.options).toBe(options);
+    expect(attempts[0]?.metadata).toBe(keyed);
+    attempts[0]?.listener?.onReceiveStatus?.(ended(status.UNAVAILABLE));
+    expect(attempts).toHaveLength(1);
+    expect(events).toEqual([]);
+  },
+);
 
 test('the options of the caller are not written to', async () => {
   const { attempts, options, send } = setUp();

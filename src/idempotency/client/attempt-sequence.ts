@@ -5,7 +5,7 @@ import { type Answer, localAnswer, type Request, sendAttempt, type UnderlyingCal
 import { type Deadline, deadlineIn, isParentCancelled } from './call-deadline';
 import type { CallKey } from './call-key';
 import type { ClientSettings } from './client-options';
-import { isMadeHere } from './failure';
+import { hasNoHeaders } from './failure';
 import { decideRetry, mayBeSentTwice, type StopReason } from './retry-decision';
 import { stopStatus } from './stop-status';
 
@@ -121,5 +121,7 @@ export class AttemptSequence {
 
 /** The server counts the same deadline and may be the one who says so. */
 function isOwnTimeout(failed: StatusObject, deadline: Deadline): boolean {
-  return failed.code === status.DEADLINE_EXCEEDED && (isMadeHere(failed) || deadline.remainingMs() <= 0);
+  if (failed.code !== status.DEADLINE_EXCEEDED) return false;
+  const isMadeHere = hasNoHeaders(failed) && failed.details.startsWith('Deadline exceeded');
+  return isMadeHere || deadline.remainingMs() <= 0;
 }

@@ -51,8 +51,11 @@ export function readFailure(failed: StatusObject, ranOutOfTime: boolean): Failur
   }
 }
 
-/** Whether no server spoke: every status that a server sends brings headers along, if only a content type. */
-export function isMadeHere({ metadata }: Pick<StatusObject, 'metadata'>): boolean {
+/**
+ * Whether a status came without any headers, as one made on this side does. A server's own has at least a content type,
+ * unless the server sent initial metadata before it: then the texts have to tell.
+ */
+export function hasNoHeaders({ metadata }: Pick<StatusObject, 'metadata'>): boolean {
   return Object.keys(metadata.getMap()).length === 0;
 }
 
@@ -69,5 +72,5 @@ const NO_STATUS = /^(No status information received|Received HTTP status code (2
  */
 function isMadeByTransport(failed: StatusObject): boolean {
   if (failed.code === status.UNKNOWN) return NO_STATUS.test(failed.details);
-  return isMadeHere(failed) && RESET.test(failed.details);
+  return hasNoHeaders(failed) && RESET.test(failed.details);
 }

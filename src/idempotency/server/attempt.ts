@@ -1,4 +1,5 @@
 import type { Metadata } from '@grpc/grpc-js';
+import type { Rejection } from '../errors';
 import type { PublishedFields } from '../events';
 import type { HeldClaim, IdempotencyStore, RecordedAnswer } from '../store/store';
 import { type Completion, completeInOneTransaction } from './complete';
@@ -22,13 +23,14 @@ export interface Attempt<Tx, Response> {
    * Runs `work` in one transaction and records what it returns as the answer: both commit, or neither.
    *
    * **Returned is committed and replayed; thrown is rolled back, and the key is free again.** `work` may be run again
-   * after a serialization failure or deadlock, so its effects belong in `tx` alone. Every statement must be awaited. On a
+   * after a serialization failure or deadlock, so its effects belong in `tx` alone. To have a refusal recorded and replayed
+   * like an answer, return `reject(…)`. Every statement must be awaited. On a
    * call without a claim it is a plain transaction.
    *
    * @returns what `work` returned. The caller is told those very bytes, whatever the handler does afterwards.
    * @throws what `work` threw; {@link CompletionFailedError} when the commit did not happen or can't be known
    */
-  complete(work: (tx: Tx) => Promise<Response>): Promise<Response>;
+  complete<R extends Response | Rejection>(work: (tx: Tx) => Promise<R>): Promise<R>;
   /** Adds to the log line of this call: order id, payment id, state. Never a body, never card data. */
   publish(fields: PublishedFields): void;
 }
@@ -76,16 +78,17 @@ export function startAttempt<Tx extends object, Response>(
   const limits = { maxWaitMs: leaseMs, timeoutMs: leaseMs };
   let published: PublishedFields = {};
   let ending: AttemptEnding = { kind: 'not_completed' };
-  let running: Promise<Completion<Response>> | undefined;
+  let running: Promise<unknown> | undefined;
 
-  const completeOnce = async (work: (tx: Tx) => Promise<Response>): Promise<Response> => {
+  const completeOnce = async <R extends Response | Rejection>(work: (tx: Tx) => Promise<R>): Promise<R> => {
     if (running !== undefined) throw new CompletionFailedError('complete is already running; await it');
     if (ending.kind !== 'not_completed' && ending.kind !== 'failed') {
       throw new CompletionFailedError('this attempt has ended; complete it once');
     }
-    running = completeInOneTransaction({ store, claim, work, serialize, limits });
+    const completing = completeInOneTransaction<Tx, Response, R>({ store, claim, work, serialize, limits });
+    running = completing;
     try {
-      const completion = await running;
+      const completion: Completion<R> = await completing;
       ending = completion;
       switch (completion.kind) {
         case 'committed':
@@ -103,7 +106,7 @@ export function startAttempt<Tx extends object, Response>(
     }
   };
 
-  const complete = (work: (tx: Tx) => Promise<Response>): Promise<Response> => {
+  const complete = <R extends Response | Rejection>(work: (tx: Tx) => Promise<R>): Promise<R> => {
     const completed = completeOnce(work);
     // Where a handler does not wait for it, its ending says how it failed; an unhandled rejection would end the process.
     completed.catch(() => undefined);

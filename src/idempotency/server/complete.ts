@@ -1,5 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { status } from '@grpc/grpc-js';
+import { Rejection } from '../errors';
 import type { HeldClaim, IdempotencyStore, RecordedAnswer, TransactionLimits } from '../store/store';
+import { statusErrorStatus } from '../wire/error-details';
+import { recordTrailers } from '../wire/recorded-trailers';
 import { sealable } from './sealed-transaction';
 
 /** How a completion ended. What the function itself threw is thrown on, after everything was rolled back. */
@@ -12,13 +16,13 @@ export type Completion<R> =
   | { readonly kind: 'unknown'; readonly error: unknown };
 
 /** What a completion is made of. */
-export interface CompletionRequest<Tx, R> {
+export interface CompletionRequest<Tx, Response, R extends Response | Rejection> {
   readonly store: IdempotencyStore<Tx>;
   /** Undefined for a call that runs unclaimed: then there is nothing to record and nothing to fence. */
   readonly claim: HeldClaim | undefined;
   readonly work: (tx: Tx) => Promise<R>;
   /** Response message → bytes of the wire. */
-  readonly serialize: (response: R) => Buffer;
+  readonly serialize: (response: Response) => Buffer;
   readonly limits: TransactionLimits;
 }
 
@@ -32,8 +36,8 @@ class Fenced extends Error {}
  * Runs the function and records its answer in one transaction. The answer is serialized before the commit, and the fence
  * is the last statement: when the claim is lost, the whole transaction is.
  */
-export async function completeInOneTransaction<Tx extends object, R>(
-  request: CompletionRequest<Tx, R>,
+export async function completeInOneTransaction<Tx extends object, Response, R extends Response | Rejection>(
+  request: CompletionRequest<Tx, Response, R>,
 ): Promise<Completion<R>> {
   const giveUpAt = performance.now() + request.limits.timeoutMs;
   for (let run = 1; ; run += 1) {
@@ -46,7 +50,9 @@ export async function completeInOneTransaction<Tx extends object, R>(
   }
 }
 
-async function completeOnce<Tx extends object, R>(request: CompletionRequest<Tx, R>): Promise<Completion<R>> {
+async function completeOnce<Tx extends object, Response, R extends Response | Rejection>(
+  request: CompletionRequest<Tx, Response, R>,
+): Promise<Completion<R>> {
   const { store, claim, limits } = request;
   let returned: { readonly result: R; readonly answer: RecordedAnswer } | undefined;
   try {
@@ -54,7 +60,7 @@ async function completeOnce<Tx extends object, R>(request: CompletionRequest<Tx,
       const { tx, seal } = sealable(client);
       const result = await request.work(tx);
       seal();
-      const answer = { code: 0, message: '', response: request.serialize(result) };
+      const answer = answerOf(result, request.serialize);
       if (claim === undefined) await store.assertNotAborted(client);
       else if (!(await store.completeIfHeld(client, claim, answer, limits))) throw new Fenced();
       returned = { result, answer };
@@ -66,4 +72,16 @@ async function completeOnce<Tx extends object, R>(request: CompletionRequest<Tx,
   }
   if (returned === undefined) throw new Error('the transaction ended without running its function');
   return { kind: 'committed', ...returned };
+}
+
+/** What is recorded of what the function returned. */
+export function answerOf<Response>(
+  returned: Response | Rejection,
+  serialize: (response: Response) => Buffer,
+): RecordedAnswer {
+  if (returned instanceof Rejection) {
+    const { code, details, metadata } = statusErrorStatus(returned.error);
+    return { code, message: details, response: undefined, trailers: recordTrailers(metadata) };
+  }
+  return { code: status.OK, message: '', response: serialize(returned), trailers: undefined };
 }

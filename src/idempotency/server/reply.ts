@@ -1,6 +1,7 @@
 import { Metadata, type StatusObject, status } from '@grpc/grpc-js';
 import { EXPIRES_AT, REPLAYED } from '../wire/metadata';
 import { refusalStatus, statusErrorStatus } from '../wire/error-details';
+import { readTrailers } from '../wire/recorded-trailers';
 import type { Reply } from './run-once';
 
 /** A reply as it goes to the wire: a message only with status OK. */
@@ -15,8 +16,8 @@ export interface WireReply {
 export function wireReply(reply: Reply): WireReply {
   switch (reply.kind) {
     case 'answer': {
-      const { code, message, response } = reply.answer;
-      const metadata = new Metadata();
+      const { code, message, response, trailers } = reply.answer;
+      const metadata = readTrailers(trailers);
       if (reply.replayed) metadata.set(REPLAYED, 'true');
       if (reply.expiresAt !== undefined) metadata.set(EXPIRES_AT, reply.expiresAt.toISOString());
       return { status: { code, details: message, metadata }, response, reason: undefined };

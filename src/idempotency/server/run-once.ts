@@ -1,13 +1,17 @@
 import type { Metadata } from '@grpc/grpc-js';
-import { type Refusal, StatusError } from '../errors';
+import { type Refusal, type Rejection, StatusError } from '../errors';
 import type { PublishedFields, ServerEventListener } from '../events';
 import type { MethodPolicy } from '../policy';
 import type { ClaimRequest, HeldClaim, IdempotencyStore, RecordedAnswer } from '../store/store';
 import { type Attempt, type AttemptEnding, startAttempt } from './attempt';
+import { answerOf } from './complete';
 import * as refusals from './refusals';
 
-/** A handler: answers with a message, or throws. */
-export type Handler<Tx, Request, Response> = (request: Request, attempt: Attempt<Tx, Response>) => Promise<Response>;
+/** A handler: answers with a message, or with what `complete` returned, or throws. */
+export type Handler<Tx, Request, Response> = (
+  request: Request,
+  attempt: Attempt<Tx, Response>,
+) => Promise<Response | Rejection>;
 
 /** What the caller is told. */
 export type Reply =
@@ -61,7 +65,8 @@ export async function runOnce<Tx extends object, Request, Response>(
 
 /** What a handler did. */
 type HandlerResult<Response> =
-  { readonly kind: 'returned'; readonly response: Response } | { readonly kind: 'threw'; readonly error: unknown };
+  | { readonly kind: 'returned'; readonly response: Response | Rejection }
+  | { readonly kind: 'threw'; readonly error: unknown };
 
 async function call<Tx, Request, Response>(
   handler: Handler<Tx, Request, Response>,
@@ -84,8 +89,7 @@ function unclaimedReply<Tx, Request, Response>(
   if (result.kind === 'threw') return failureReply(run, result.error);
   if (ended.kind === 'failed') return failureReply(run, ended.error, SWALLOWED);
   try {
-    const response = run.serialize(result.response);
-    return { kind: 'answer', answer: { code: 0, message: '', response }, replayed: false };
+    return { kind: 'answer', answer: answerOf(result.response, run.serialize), replayed: false };
   } catch (error) {
     return failureReply(run, error);
   }

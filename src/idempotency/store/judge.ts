@@ -16,6 +16,7 @@ export interface RecordRow {
   readonly statusCode: number | null;
   readonly statusMessage: string | null;
   readonly response: Uint8Array | null;
+  readonly trailers: Uint8Array | null;
   readonly resource: string | null;
   readonly tooOld: boolean;
   readonly fromFuture: boolean;
@@ -53,11 +54,12 @@ export function expiry(createdAtMs: number, { policy }: ClaimRequest): Date {
   return new Date(createdAtMs + policy.retentionMs);
 }
 
-function recordedAnswer({ statusCode, statusMessage, response }: RecordRow): RecordedAnswer {
+function recordedAnswer({ statusCode, statusMessage, response, trailers }: RecordRow): RecordedAnswer {
   if (statusCode === null) throw new Error('completed record without a status');
   return {
     code: statusCode,
     message: statusMessage ?? '',
     response: response === null ? undefined : Buffer.from(response),
+    trailers: trailers === null ? undefined : Buffer.from(trailers),
   };
 }

@@ -76,7 +76,7 @@ export async function openPostgresStore<Tx extends SqlClient>(
 async function completeIfHeld(
   tx: SqlClient,
   { bucket, id, ownerToken }: HeldClaim,
-  { code, message, response }: RecordedAnswer,
+  { code, message, response, trailers }: RecordedAnswer,
   { timeoutMs }: TransactionLimits,
 ): Promise<boolean> {
   const rows = await tx.$queryRawUnsafe<unknown[]>(
@@ -87,6 +87,7 @@ async function completeIfHeld(
     code,
     message === '' ? null : message,
     response ?? null,
+    trailers ?? null,
     String(timeoutMs),
   );
   return rows.length > 0;

@@ -52,7 +52,8 @@ export const LOOK_UP = `
 SELECT record.state, record.method, record.scope, record.request_id AS "requestId", record.fingerprint,
   record.owner_token::text AS "ownerToken", record.attempt, ${CREATED_AT_MS},
   greatest(0, extract(epoch FROM record.lease_until - now()) * 1000)::float8 AS "leaseLeftMs",
-  record.status_code AS "statusCode", record.status_message AS "statusMessage", record.response, record.resource,
+  record.status_code AS "statusCode", record.status_message AS "statusMessage", record.response,
+  record.trailers, record.resource,
   $3::float8 IS NOT NULL AND (${TOO_OLD} OR ${DROPPED}) AS "tooOld",
   $3::float8 IS NOT NULL AND ${FROM_FUTURE} AS "fromFuture"
 FROM (SELECT) AS always
@@ -80,18 +81,18 @@ RETURNING record.attempt, ${CREATED_AT_MS}`;
  * The fence: records the answer if the claim is still held. Last statement of the business transaction. It makes that
  * transaction durable whatever the session's default, and keeps a frozen process from holding the row for ever.
  *
- * $1 bucket, $2 id, $3 owner token, $4 status code, $5 status message, $6 response, $7 idle limit ms
+ * $1 bucket, $2 id, $3 owner token, $4 status code, $5 status message, $6 response, $7 trailers, $8 idle limit ms
  */
 export const COMPLETE_IF_HELD = `
 WITH setting AS MATERIALIZED (
   SELECT
     set_config('synchronous_commit',
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true),
-    set_config('idle_in_transaction_session_timeout', $7::text, true)
+    set_config('idle_in_transaction_session_timeout', $8::text, true)
 )
 UPDATE idempotency_record AS record
 SET state = 'completed', completed_at = statement_timestamp(), status_code = $4::smallint, status_message = $5::text,
-  response = $6::bytea
+  response = $6::bytea, trailers = $7::bytea
 FROM setting
 WHERE record.bucket = $1::date AND record.id = $2::uuid
   AND record.owner_token = $3::uuid

@@ -65,6 +65,8 @@ export interface RecordedAnswer {
   readonly message: string;
   /** Serialized response message, undefined for an error. An empty message is zero bytes, not undefined. */
   readonly response: Buffer | undefined;
+  /** Serialized trailers that belong to it, undefined where there are none. */
+  readonly trailers: Buffer | undefined;
 }
 
 /** Bounds of one business transaction. */
