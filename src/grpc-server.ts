@@ -12,19 +12,34 @@ export function listen(server: Server, host: string, port: number): Promise<numb
   });
 }
 
+/** How long answers may take to leave once no handler runs; what is open longer is a stream that never ends. */
+const LEAVE_WITHIN_MS = 1_000;
+
 /**
- * Takes no new calls and lets those under way end; whatever still runs when the grace is over is cut.
+ * Takes no new calls and lets those under way end. Cut is what still runs when the grace is over, and at once what no
+ * handler of ours works on: a health stream stays open as long as somebody watches (case N1).
  *
  * @param idle resolves when no handler runs, those included whose callers have hung up
  * @param graceMs milliseconds
  */
 export async function drain(server: Server, idle: () => Promise<void>, graceMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const graceOver = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, graceMs);
-  });
   const drained = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
-  await Promise.race([Promise.all([idle(), drained.then(idle)]), graceOver]);
-  clearTimeout(timer);
+  const finished = async (): Promise<void> => {
+    await idle();
+    await within(drained, LEAVE_WITHIN_MS);
+    // A request that was on its way while we were idle.
+    await idle();
+  };
+  await within(finished(), graceMs);
   server.forceShutdown();
+}
+
+/** Waits for work, but no longer than `ms` milliseconds. */
+async function within(work: Promise<void>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([work, late]);
+  clearTimeout(timer);
 }

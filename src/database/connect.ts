@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Pool } from 'pg';
 import { PrismaClient } from '../gen/prisma/client';
@@ -8,6 +9,9 @@ const CONNECTION_TIMEOUT_MS = 5_000;
 
 /** How long a connection may be silent before the kernel asks whether the other side still lives; milliseconds. */
 const KEEP_ALIVE_AFTER_MS = 10_000;
+
+/** How long statements that still run may take to end at a close; milliseconds. */
+const CLOSE_WITHIN_MS = 1_000;
 
 /** What to connect to, and with how many connections. */
 export interface ConnectOptions {
@@ -26,7 +30,10 @@ export interface Database {
   readonly business: PrismaClient;
   /** For claims, renewals, look-ups and settling. */
   readonly store: PrismaClient;
-  /** Closes both pools once the statements that run have ended. Later calls do nothing more. */
+  /**
+   * Closes both pools once the statements that run have ended, and waits a second for that: a transaction that waits for
+   * a lock ends with the process, rolled back. Later calls do nothing more.
+   */
   close(): Promise<void>;
 }
 
@@ -38,10 +45,14 @@ export function connect(options: ConnectOptions): Database {
   const business = openPool('business', options.businessPoolSize ?? 10, options);
   const store = openPool('store', options.storePoolSize ?? 4, options);
   let closing: Promise<void> | undefined;
+  const closeBoth = async (): Promise<void> => {
+    const closed = Promise.all([business.close(), store.close()]);
+    await Promise.race([closed, delay(CLOSE_WITHIN_MS, undefined, { ref: false })]);
+  };
   return {
     business: business.client,
     store: store.client,
-    close: () => (closing ??= Promise.all([business.close(), store.close()]).then(() => undefined)),
+    close: () => (closing ??= closeBoth()),
   };
 }
 

@@ -18,11 +18,11 @@ export interface NewPayment {
   readonly requestId: string | undefined;
 }
 
-/** Writes a payment that is authorized. */
-export function insertPayment(
+/** Writes a payment that is authorized; undefined where its order has a live one already. */
+export async function insertPaymentIfUnpaid(
   tx: Prisma.TransactionClient,
   { metadata, requestId, ...payment }: NewPayment,
-): Promise<PaymentRow> {
+): Promise<PaymentRow | undefined> {
   const data = {
     ...payment,
     metadata: { ...metadata },
@@ -31,7 +31,18 @@ export function insertPayment(
     state: 'authorized',
     etag: randomUUID(),
   };
-  return tx.payment.create({ data });
+  // ON CONFLICT DO NOTHING: an error would abort the transaction, which has still to record the refusal.
+  const [written] = await tx.payment.createManyAndReturn({ data: [data], skipDuplicates: true });
+  return written;
+}
+
+/** Reads the live payment of an order. */
+export function findLivePayment(
+  client: Prisma.TransactionClient,
+  scope: string,
+  orderId: string,
+): Promise<PaymentRow | null> {
+  return client.payment.findFirst({ where: { scope, orderId, state: 'authorized' } });
 }
 
 /** Reads a payment of an account. */

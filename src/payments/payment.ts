@@ -1,4 +1,4 @@
-import type { CreatePaymentRequest } from '../gen/proto/payments/v1/payments';
+import type { CreatePaymentRequest, UpdatePaymentRequest } from '../gen/proto/payments/v1/payments';
 import type { FieldViolation } from '../idempotency/index';
 
 const MAX_TEXT_LENGTH = 128;
@@ -24,6 +24,15 @@ export function paymentViolations(request: CreatePaymentRequest): readonly Field
 /** What is wrong with the id of a payment; empty where nothing is. */
 export function paymentIdViolations(paymentId: string): readonly FieldViolation[] {
   return UUID.test(paymentId) ? [] : [{ field: 'payment_id', description: 'expected the UUID of a payment' }];
+}
+
+/** Everything that is wrong with a change to be made; empty where nothing is. */
+export function updateViolations({ paymentId, etag, metadata }: UpdatePaymentRequest): readonly FieldViolation[] {
+  return [
+    ...paymentIdViolations(paymentId),
+    ...(UUID.test(etag) ? [] : [{ field: 'etag', description: 'expected the etag of the payment that was read' }]),
+    ...(areNotes(metadata) ? [] : [{ field: 'metadata', description: NOTES_EXPECTED }]),
+  ];
 }
 
 const NAME_EXPECTED = `expected 1 to ${MAX_TEXT_LENGTH} characters`;

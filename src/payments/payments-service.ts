@@ -3,9 +3,12 @@ import type { Prisma, PrismaClient } from '../gen/prisma/client';
 import type { PaymentsServiceService } from '../gen/proto/payments/v1/payments';
 import { invalidArgument, StatusError, type UnaryHandlers } from '../idempotency/index';
 import type { Authorizer } from './authorizer';
-import { paymentIdViolations, paymentViolations } from './payment';
+import { createPayment } from './create-payment';
+import { paymentIdViolations } from './payment';
 import { paymentMessage } from './payment-message';
-import { cancelPayment, findPayment, insertPayment, type PaymentRow } from './payment-repository';
+import { listPage } from './payment-pages';
+import { cancelPayment, findPayment, type PaymentRow } from './payment-repository';
+import { updatePayment } from './update-payment';
 
 /** What the service works with. */
 export interface PaymentsServiceOptions {
@@ -17,35 +20,21 @@ export interface PaymentsServiceOptions {
 }
 
 /** The handlers of payments.v1.PaymentsService. */
-export function createPaymentsService({
-  prisma,
-  authorizer,
-  onPaymentCreated,
-}: PaymentsServiceOptions): UnaryHandlers<PaymentsServiceService, Prisma.TransactionClient> {
+export function createPaymentsService(
+  options: PaymentsServiceOptions,
+): UnaryHandlers<PaymentsServiceService, Prisma.TransactionClient> {
+  const { prisma } = options;
   return {
-    createPayment: async (request, attempt) => {
-      const violations = paymentViolations(request);
-      if (violations.length > 0) throw invalidArgument(violations);
-      attempt.publish({ order_id: request.orderId });
-      const authorizationId = await authorizer.authorize(request);
-      attempt.publish({ authorization_id: authorizationId });
-      const { scope, requestId } = attempt;
-      const response = await attempt.complete(async (tx) => {
-        const { orderId, amountMinor, currency, paymentMethod, metadata } = request;
-        const payment = await insertPayment(tx, {
-          ...{ scope, requestId, orderId, amountMinor, currency, paymentMethod, metadata, authorizationId },
-        });
-        attempt.publish({ payment_id: payment.paymentId, state: payment.state });
-        return { payment: paymentMessage(payment) };
-      });
-      onPaymentCreated();
-      return response;
-    },
+    createPayment: (request, attempt) => createPayment(options, request, attempt),
 
     getPayment: async ({ paymentId }, { scope }) => {
       requirePaymentId(paymentId);
       return { payment: paymentMessage(found(await findPayment(prisma, scope, paymentId))) };
     },
+
+    listPayments: (request, { scope }) => listPage(prisma, scope, request),
+
+    updatePayment: (request, attempt) => updatePayment(request, attempt),
 
     cancelPayment: async ({ paymentId }, attempt) => {
       requirePaymentId(paymentId);

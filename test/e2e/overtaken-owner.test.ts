@@ -28,7 +28,7 @@ describe('an owner that is overtaken by another attempt in its own process', () 
   });
 
   const pay = (): Promise<StockAnswer> =>
-    client.call({ method: 'CreatePayment', request: paymentRequest(), requestId });
+    client.call({ method: 'CreatePayment', request: paymentRequest({ order_id: `order-${requestId}` }), requestId });
   let requestId: string;
 
   /** One attempt whose lease is over, and the one that took it over; both wait for the authorizer. */

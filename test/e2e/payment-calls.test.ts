@@ -9,7 +9,11 @@ describe('the calls of a payment', () => {
   const used = useService();
 
   const pay = (change: Record<string, unknown> = {}, requestId: string = randomUUID()): Promise<StockAnswer> =>
-    used.client.call({ method: 'CreatePayment', request: paymentRequest(change), requestId });
+    used.client.call({
+      method: 'CreatePayment',
+      request: paymentRequest({ order_id: `order-${requestId}`, ...change }),
+      requestId,
+    });
   const call = (method: string, paymentId: string): Promise<StockAnswer> =>
     used.client.call({ method, request: { payment_id: paymentId } });
   const idOf = ({ response }: StockAnswer): string => response?.payment.payment_id ?? '';

@@ -21,7 +21,7 @@ import {
   type UnaryHandlers,
 } from '../../src/idempotency/index';
 import { paymentMessage } from '../../src/payments/payment-message';
-import { insertPayment } from '../../src/payments/payment-repository';
+import { insertPaymentIfUnpaid } from '../../src/payments/payment-repository';
 import { paymentRequest } from './payment-requests';
 import { createTestDatabase, type TestDatabase } from './postgres';
 import { createStockClient, type StockAnswer, type StockCall, type StockClient } from './stock-client';
@@ -84,7 +84,12 @@ export async function startAttemptService(options: AttemptServiceOptions = {}): 
       current = handlers;
     },
     pay: (call = {}) =>
-      client.call({ method: 'CreatePayment', request: paymentRequest(), requestId: randomUUID(), ...call }),
+      client.call({
+        method: 'CreatePayment',
+        request: paymentRequest({ order_id: 'order-1' }),
+        requestId: randomUUID(),
+        ...call,
+      }),
     stop: async () => {
       client.close();
       server.forceShutdown();
@@ -99,10 +104,12 @@ export async function startAttemptService(options: AttemptServiceOptions = {}): 
 export async function recordPayment(tx: Tx, request: CreatePaymentRequest, attempt: { readonly scope: string }) {
   const { orderId, amountMinor, currency, paymentMethod, metadata } = request;
   const { scope } = attempt;
-  const payment = await insertPayment(tx, {
-    ...{ scope, orderId, amountMinor, currency, paymentMethod, metadata },
+  const payment = await insertPaymentIfUnpaid(tx, {
+    // An order of its own: here payments are effects to count, and no rule of the business is to hide one.
+    ...{ scope, orderId: `${orderId} ${randomUUID()}`, amountMinor, currency, paymentMethod, metadata },
     ...{ requestId: undefined, authorizationId: 'authorization-1' },
   });
+  if (payment === undefined) throw new Error('not written');
   return { payment: paymentMessage(payment) };
 }
 

@@ -58,10 +58,11 @@ function interceptUnary<Tx>(
     if (!cancelled || context === undefined || context.started || context.claimed === undefined) return;
     const { claim } = context.claimed;
     context = undefined;
-    store.releaseIfHeld(claim).then(
-      () => options.onEvent({ type: 'released', path: policy.path }),
+    const released = store.releaseIfHeld(claim).then(
+      (held) => options.onEvent({ type: held ? 'released' : 'fenced', path: policy.path }),
       (error: unknown) => report.fault('a claim could not be released and waits for the end of its lease', error),
     );
+    options.running.track(released);
   };
 
   const admitOrTurnBack = async (request: Buffer, letThrough: () => void): Promise<void> => {
