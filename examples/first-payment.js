@@ -11,9 +11,10 @@ const { payments } = grpc.loadPackageDefinition(loadSync('payments/v1/payments.p
 const address = process.env.PAYMENTS_ADDRESS ?? '127.0.0.1:50051';
 const client = new payments.v1.PaymentsService(address, grpc.credentials.createInsecure());
 
-const request = { orderId: 'order-1', amountMinor: '1250', currency: 'EUR', paymentMethod: 'tok_visa' };
+const requestId = randomUUID();
+const request = { orderId: `order-${requestId}`, amountMinor: '1250', currency: 'EUR', paymentMethod: 'tok_visa' };
 const metadata = new grpc.Metadata();
-metadata.set('request-id', randomUUID()); // One key per intent: every attempt of this payment sends the same.
+metadata.set('request-id', requestId); // One key per intent: every attempt of this payment sends the same.
 
 function pay(attempt, next) {
   const options = { deadline: Date.now() + 10_000 };

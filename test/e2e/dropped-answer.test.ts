@@ -51,7 +51,8 @@ describe('our client, when the handler ran and its answer was dropped', () => {
 
   it('sends a read again without a key', async () => {
     gate.answer(2);
-    const { payment } = await ours.payments.createPayment(PAYMENT, { requestId: newRequestId() });
+    const order = { ...PAYMENT, orderId: 'order-2' };
+    const { payment } = await ours.payments.createPayment(order, { requestId: newRequestId() });
     const paymentId = payment?.paymentId ?? '';
     const lock = await used.database.pool.connect();
     await lock.query('BEGIN');

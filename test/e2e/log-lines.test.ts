@@ -22,7 +22,11 @@ describe('the log', () => {
   const linesOf = (requestId: string | undefined) =>
     used.service.lines.filter((line) => line['msg'] === 'keyed call' && line['requestId'] === requestId);
   const pay = (requestId: string | undefined, change: Record<string, unknown> = {}) =>
-    used.client.call({ method: 'CreatePayment', request: paymentRequest({ ...PRIVATE, ...change }), requestId });
+    used.client.call({
+      method: 'CreatePayment',
+      request: paymentRequest({ ...PRIVATE, order_id: `order-${requestId}`, ...change }),
+      requestId,
+    });
 
   it('has one line per keyed call that tells who was charged', async () => {
     const requestId = randomUUID();
@@ -38,7 +42,7 @@ describe('the log', () => {
     expect(linesOf(requestId)).toMatchObject([
       {
         ...{ level: 'info', requestId, method: METHOD, outcome: 'claimed', attempt: 1, code: 'OK' },
-        'published.order_id': 'order-1',
+        'published.order_id': `order-${requestId}`,
         'published.payment_id': row?.payment_id,
         'published.authorization_id': row?.authorization_id,
         'published.state': 'authorized',
@@ -53,7 +57,9 @@ describe('the log', () => {
     const failed = randomUUID();
     await pay(failed, { currency: 'TRY' });
     expect(linesOf(undefined)).toMatchObject([{ level: 'warn', outcome: 'missing_key', code: 'InvalidArgument' }]);
-    expect(linesOf(failed)).toMatchObject([{ level: 'error', outcome: 'claimed', 'published.order_id': 'order-1' }]);
+    expect(linesOf(failed)).toMatchObject([
+      { level: 'error', outcome: 'claimed', 'published.order_id': `order-${failed}` },
+    ]);
     expect(linesOf(failed)[0]).not.toHaveProperty('published.payment_id');
   });
 
