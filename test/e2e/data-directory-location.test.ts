@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, chown, mkdir, readFile, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -13,6 +13,15 @@ const isRoot = process.geteuid?.() === 0;
 /** What only root can show: another user runs the database. */
 const testAsRoot = isRoot ? test : test.skip;
 
+const nobody = { uid: idOfNobody('-u'), gid: idOfNobody('-g') };
+/** What an ordinary user can only show where this very directory is open to them. */
+const isOpenToOthers = isRoot && spawnSync('test', ['-r', __filename], nobody).status === 0;
+const testAsRootAndOthers = isOpenToOthers ? test : test.skip;
+
+function idOfNobody(flag: '-u' | '-g'): number {
+  return Number(execFileSync('id', [flag, 'nobody']).toString());
+}
+
 let parent: string;
 let fallbackDirectory: string;
 let started: EmbeddedPostgres[];
@@ -22,6 +31,7 @@ beforeEach(async () => {
   fallbackDirectory = join(parent, 'fallback');
   started = [];
   if (!isRoot) console.info('Skipped where not run as root: the tests in which another user runs the database.');
+  else if (!isOpenToOthers) console.info(`Skipped where other users can't enter: the test in which one runs the code.`);
 });
 
 afterEach(async () => {
@@ -99,9 +109,7 @@ test('without the development dependency the error says what to do', async () =>
   await expect(located).rejects.toThrow(/Set DATABASE_URL, or install the development dependencies/);
 });
 
-testAsRoot('a database that an ordinary user made runs in place, and root runs it as that user', async () => {
-  const id = (flag: string) => Number(execFileSync('id', [flag, 'nobody']).toString());
-  const nobody = { uid: id('-u'), gid: id('-g') };
+testAsRootAndOthers('a database that an ordinary user made runs in place, and root runs it as that user', async () => {
   const dataDirectory = join(parent, 'data');
   const temporary = join(parent, 'tmp');
   for (const directory of [dataDirectory, temporary]) {
