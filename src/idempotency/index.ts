@@ -18,6 +18,7 @@ export { EXPIRES_AT, REPLAYED, REQUEST_ID } from './wire/metadata';
 export { type Idempotency, type IdempotencyOptions, createIdempotency } from './server/idempotency';
 export { type Attempt, CompletionFailedError } from './server/attempt';
 export type { CallIdentity, Principal } from './server/principal';
+export { createRequestsService, type RequestsServiceOptions } from './server/requests-service';
 export type { Handler } from './server/run-once';
 export type { UnaryHandlers } from './server/service';
 
@@ -25,12 +26,17 @@ export type { UnaryHandlers } from './server/service';
 export { createClientInterceptor } from './client/interceptor';
 export { CHANNEL_OPTIONS } from './client/channel-options';
 export type { ClientOptions } from './client/client-options';
+export { DEFAULT_TIMEOUT_MS } from './client/client-options';
+export type { CallEnd } from './client/call-end';
 export {
   type CallSettings,
   createPromiseClient,
   type PromiseClient,
   type PromiseClientOptions,
 } from './client/typed-client';
+
+// What became of a key, asked from outside.
+export { RequestsServiceService, RequestState } from '../gen/proto/idempotency/v1/requests';
 
 // The record of keys in Postgres.
 export { type PostgresStoreOptions, openPostgresStore } from './store/postgres-store';

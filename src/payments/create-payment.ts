@@ -5,6 +5,7 @@ import { type Attempt, invalidArgument, reject, type Rejection, StatusError } fr
 import { PAYMENTS_DOMAIN } from './domain';
 import { paymentViolations } from './payment';
 import { paymentMessage } from './payment-message';
+import { paymentResource } from './payment-resource';
 import { findLivePayment, insertPaymentIfUnpaid, type PaymentRow } from './payment-repository';
 import type { PaymentsServiceOptions } from './payments-service';
 
@@ -51,12 +52,13 @@ async function record(
     if (live === null) throw new StatusError(status.ABORTED, 'another payment of this order was just cancelled: retry');
     return alreadyPaid(live, attempt);
   }
-  attempt.publish({ payment_id: payment.paymentId, state: payment.state });
+  attempt.publish({ payment_id: payment.paymentId, resource: paymentResource(payment), state: payment.state });
   return { payment: paymentMessage(payment) };
 }
 
-function alreadyPaid({ paymentId }: PaymentRow, attempt: CreateAttempt): Rejection {
-  attempt.publish({ payment_id: paymentId });
+function alreadyPaid(live: PaymentRow, attempt: CreateAttempt): Rejection {
+  const { paymentId } = live;
+  attempt.publish({ payment_id: paymentId, resource: paymentResource(live) });
   return reject(
     new StatusError(status.ALREADY_EXISTS, `the order has a live payment, ${paymentId}`, [], {
       reason: 'ORDER_ALREADY_PAID',

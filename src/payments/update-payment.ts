@@ -2,9 +2,10 @@ import { status } from '@grpc/grpc-js';
 import type { Prisma } from '../gen/prisma/client';
 import type { UpdatePaymentRequest, UpdatePaymentResponse } from '../gen/proto/payments/v1/payments';
 import { type Attempt, invalidArgument, StatusError } from '../idempotency/index';
-import { PAYMENTS_DOMAIN } from './domain';
+import { ETAG_MISMATCH, PAYMENTS_DOMAIN } from './domain';
 import { updateViolations } from './payment';
 import { paymentMessage } from './payment-message';
+import { paymentResource } from './payment-resource';
 import { findPayment, updatePaymentIfUnchanged } from './payment-repository';
 
 /**
@@ -21,7 +22,7 @@ export async function updatePayment(
   if (violations.length > 0) throw invalidArgument(violations);
   const { scope } = attempt;
   const { paymentId, etag, metadata } = request;
-  attempt.publish({ payment_id: paymentId });
+  attempt.publish({ payment_id: paymentId, resource: paymentResource(request) });
   return attempt.complete(async (tx) => {
     const written = await updatePaymentIfUnchanged(tx, { scope, paymentId, etag, metadata });
     const payment = await findPayment(tx, scope, paymentId);
@@ -33,5 +34,5 @@ export async function updatePayment(
 
 function etagMismatch(): StatusError {
   const text = 'the payment was changed since its etag was read: read it again, and decide anew what to write';
-  return new StatusError(status.ABORTED, text, [], { reason: 'ETAG_MISMATCH', domain: PAYMENTS_DOMAIN });
+  return new StatusError(status.ABORTED, text, [], { reason: ETAG_MISMATCH, domain: PAYMENTS_DOMAIN });
 }

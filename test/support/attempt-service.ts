@@ -12,11 +12,13 @@ import {
   type Attempt,
   createDays,
   createIdempotency,
+  createRequestsService,
   type Idempotency,
   type IdempotencyStore,
   loadPolicies,
   openPostgresStore,
   type Principal,
+  RequestsServiceService,
   type ServerEvent,
   type UnaryHandlers,
 } from '../../src/idempotency/index';
@@ -38,6 +40,8 @@ export interface AttemptServiceOptions {
   readonly descriptorSet?: Uint8Array;
   /** Changes what the server sees of the store. */
   readonly wrapStore?: (store: IdempotencyStore<Tx>) => IdempotencyStore<Tx>;
+  /** Serves RequestsService too. Default false. */
+  readonly withRequests?: boolean;
   /** Puts the server together. Default: interceptor and service, as they belong together. */
   readonly assemble?: (idempotency: Idempotency<Tx>, handlers: PaymentHandlers) => Server;
 }
@@ -75,8 +79,13 @@ export async function startAttemptService(options: AttemptServiceOptions = {}): 
   const server = (options.assemble ?? assembled)(idempotency, {
     createPayment: (request, attempt) => (current.createPayment ?? unhandled)(request, attempt),
     getPayment: (request, attempt) => (current.getPayment ?? unhandled)(request, attempt),
+    listPayments: (request, attempt) => (current.listPayments ?? unhandled)(request, attempt),
+    updatePayment: (request, attempt) => (current.updatePayment ?? unhandled)(request, attempt),
     cancelPayment: (request, attempt) => (current.cancelPayment ?? unhandled)(request, attempt),
   });
+  if (options.withRequests === true) {
+    idempotency.addService(server, RequestsServiceService, createRequestsService({ policies: policies.all(), store }));
+  }
   const port = await listenOnLoopback(server);
   const client = createStockClient(port);
   return {

@@ -4,6 +4,9 @@ export interface CuttingProxy {
   readonly address: string;
   /** Ends every connection now, in both directions, without a goodbye. */
   cut(): void;
+  /** Keeps what comes over connections made from now on, until `letThrough`. */
+  hold(): void;
+  letThrough(): void;
   close(): void;
 }
 
@@ -16,13 +19,16 @@ export async function startCuttingProxy(targetPort: number): Promise<CuttingProx
     socket.on('error', () => socket.destroy());
     return socket;
   };
-  const server = createServer((socket) => {
+  let open = Promise.resolve();
+  let letThrough = (): void => undefined;
+  const server = createServer((socket) => void open.then(() => forward(socket)));
+  const forward = (socket: Socket): void => {
     const near = keep(socket);
     const far = keep(connect(targetPort, '127.0.0.1'));
     near.pipe(far).pipe(near);
     near.on('close', () => far.destroy());
     far.on('close', () => near.destroy());
-  });
+  };
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const cut = (): void => {
     for (const socket of sockets) socket.destroy();
@@ -31,6 +37,10 @@ export async function startCuttingProxy(targetPort: number): Promise<CuttingProx
   return {
     address: `127.0.0.1:${port}`,
     cut,
+    hold: () => {
+      open = new Promise((resolve) => (letThrough = resolve));
+    },
+    letThrough: () => letThrough(),
     close: () => {
       cut();
       server.close();

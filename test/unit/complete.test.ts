@@ -8,7 +8,14 @@ function createStore(): { readonly store: IdempotencyStore<Tx>; readonly runs: (
   let runs = 0;
   const notUsed = () => Promise.reject(new Error('not used'));
   const store: IdempotencyStore<Tx> = {
-    ...{ claim: notUsed, lookUp: notUsed, completeIfHeld: notUsed, assertNotAborted: notUsed, releaseIfHeld: notUsed },
+    ...{
+      claim: notUsed,
+      lookUp: notUsed,
+      lookUpStatus: notUsed,
+      completeIfHeld: notUsed,
+      assertNotAborted: notUsed,
+      releaseIfHeld: notUsed,
+    },
     transaction: () => {
       runs += 1;
       return Promise.reject(new Error('serialization failure'));

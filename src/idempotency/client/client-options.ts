@@ -5,6 +5,9 @@ import { REQUEST_ID } from '../wire/metadata';
 /** The longest wait that a Node timer and the gRPC deadline arithmetic of a Node server carry (2^31 − 1 ms, 24.8 days). */
 const LONGEST_MS = 2_147_483_647;
 
+/** Time for a call with all its attempts where nothing else is said, milliseconds. */
+export const DEFAULT_TIMEOUT_MS = 30_000;
+
 /** How a client retries (design 5). Every option but `policies` has a default. */
 export interface ClientOptions {
   /** What the levels and key rules of the methods are. A method it does not know counts as one of unknown level. */
@@ -38,7 +41,7 @@ export type ClientSettings = { readonly [Name in keyof ClientOptions]-?: Exclude
  * @throws TypeError that names each option at fault and what was expected, all at once
  */
 export function clientSettings(options: ClientOptions): ClientSettings {
-  const timeoutMs = options.timeoutMs ?? 30_000;
+  const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   const initialBackoffMs = options.initialBackoffMs ?? 100;
   const settings: ClientSettings = {
     policies: options.policies,

@@ -1,6 +1,7 @@
 import { type InterceptorOptions, type Metadata, type NextCall, status } from '@grpc/grpc-js';
 import { type Answer, localAnswer, type UnderlyingCall } from './attempt';
 import { AttemptSequence } from './attempt-sequence';
+import type { EndStatus } from './call-end';
 import { callDeadline, type Deadline } from './call-deadline';
 import { readCallKey } from './call-key';
 import type { ClientSettings } from './client-options';
@@ -104,6 +105,7 @@ export class RetryingCall implements UnderlyingCall {
     this.listener = undefined;
     if (end.metadata !== undefined) listener.onReceiveMetadata?.(end.metadata);
     listener.onReceiveMessage?.(end.status.code === status.OK ? end.message : null);
-    listener.onReceiveStatus?.(end.status);
+    const ended: EndStatus = { ...end.status, attempts: this.attempts?.sent ?? 0 };
+    listener.onReceiveStatus?.(ended);
   }
 }

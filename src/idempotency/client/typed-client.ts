@@ -7,6 +7,7 @@ import {
   type ServiceError,
   status,
 } from '@grpc/grpc-js';
+import { type CallEnd, readCallEnd } from './call-end';
 import { checkKey } from './check-key';
 import { CHANNEL_OPTIONS } from './channel-options';
 import { type ClientOptions, type ClientSettings, clientSettings, isTimeoutMs } from './client-options';
@@ -62,6 +63,11 @@ export interface CallSettings {
   readonly signal?: AbortSignal | undefined;
   /** Sent with every attempt; copied, never written to. */
   readonly metadata?: Metadata | undefined;
+  /**
+   * Told how the call ended, before its promise settles: whether the answer is a replay, and until when it is kept. Not
+   * called where nothing could be sent. It must not throw.
+   */
+  readonly onEnd?: ((end: CallEnd) => void) | undefined;
 }
 
 /**
@@ -102,7 +108,7 @@ async function send(
   settings: ClientSettings,
   method: MethodShape,
   request: unknown,
-  { requestId, timeoutMs = settings.timeoutMs, signal, metadata: given }: CallSettings = {},
+  { requestId, timeoutMs = settings.timeoutMs, signal, metadata: given, onEnd }: CallSettings = {},
 ): Promise<unknown> {
   if (!isTimeoutMs(timeoutMs) || timeoutMs > settings.timeoutMs) {
     throw new TypeError(
@@ -130,6 +136,7 @@ async function send(
         else reject(error);
       },
     );
+    if (onEnd !== undefined) call.on('status', (ended) => onEnd(readCallEnd(ended)));
     signal?.addEventListener('abort', cancel, { once: true });
   });
 }

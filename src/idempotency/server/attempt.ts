@@ -31,7 +31,11 @@ export interface Attempt<Tx, Response> {
    * @throws what `work` threw; {@link CompletionFailedError} when the commit did not happen or can't be known
    */
   complete<R extends Response | Rejection>(work: (tx: Tx) => Promise<R>): Promise<R>;
-  /** Adds to the log line of this call: order id, payment id, state. Never a body, never card data. */
+  /**
+   * Adds to the log line of this call: order id, payment id, state. Never a body, never card data. What is published as
+   * `resource` (`payments/<id>`) before or inside the function of `complete` is recorded with the answer: it is what
+   * RequestsService tells about the request.
+   */
   publish(fields: PublishedFields): void;
 }
 
@@ -85,7 +89,10 @@ export function startAttempt<Tx extends object, Response>(
     if (ending.kind !== 'not_completed' && ending.kind !== 'failed') {
       throw new CompletionFailedError('this attempt has ended; complete it once');
     }
-    const completing = completeInOneTransaction<Tx, Response, R>({ store, claim, work, serialize, limits });
+    const completing = completeInOneTransaction<Tx, Response, R>({
+      ...{ store, claim, work, serialize, limits },
+      resource: () => published['resource'],
+    });
     running = completing;
     try {
       const completion: Completion<R> = await completing;

@@ -23,6 +23,8 @@ export interface CompletionRequest<Tx, Response, R extends Response | Rejection>
   readonly work: (tx: Tx) => Promise<R>;
   /** Response message → bytes of the wire. */
   readonly serialize: (response: Response) => Buffer;
+  /** What the request is about, asked for when the function has returned. Default: not known. */
+  readonly resource?: () => string | undefined;
   readonly limits: TransactionLimits;
 }
 
@@ -60,7 +62,7 @@ async function completeOnce<Tx extends object, Response, R extends Response | Re
       const { tx, seal } = sealable(client);
       const result = await request.work(tx);
       seal();
-      const answer = answerOf(result, request.serialize);
+      const answer = { ...answerOf(result, request.serialize), resource: request.resource?.() };
       if (claim === undefined) await store.assertNotAborted(client);
       else if (!(await store.completeIfHeld(client, claim, answer, limits))) throw new Fenced();
       returned = { result, answer };

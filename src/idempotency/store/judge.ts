@@ -1,5 +1,5 @@
 import { sameRequest } from '../fingerprint';
-import type { ClaimRequest, LookUpOutcome, RecordedAnswer } from './store';
+import type { ClaimRequest, LookUpOutcome, RecordedAnswer, StatusSubject } from './store';
 
 /** A record as `LOOK_UP` reads it, or what it says of a key without one (`state` is then null). */
 export interface RecordRow {
@@ -31,9 +31,7 @@ export interface RecordRow {
  */
 export function judge(row: RecordRow, request: ClaimRequest, methodId: number): LookUpOutcome {
   if (row.state === null) return { kind: 'absent' };
-  if (row.scope !== request.scope || row.method !== methodId || row.requestId !== request.key.text) {
-    throw new Error(`record ${request.key.bucket} belongs to another scope, method or key with the same id`);
-  }
+  assertSubject(row, request, methodId);
   if (!sameRequest(row.fingerprint, request.fingerprint)) return { kind: 'mismatch' };
   switch (row.state) {
     case 'claimed':
@@ -49,8 +47,22 @@ export function judge(row: RecordRow, request: ClaimRequest, methodId: number): 
   }
 }
 
+/**
+ * Checks that a record is the subject's: a hash never decides alone.
+ *
+ * @throws when it is somebody else's
+ */
+export function assertSubject(
+  row: Pick<RecordRow, 'scope' | 'method' | 'requestId'>,
+  { scope, key }: StatusSubject,
+  methodId: number,
+): void {
+  if (row.scope === scope && row.method === methodId && row.requestId === key.text) return;
+  throw new Error(`record ${key.bucket} belongs to another scope, method or key with the same id`);
+}
+
 /** Until when a record is kept at least: its retention counts from the first claim. */
-export function expiry(createdAtMs: number, { policy }: ClaimRequest): Date {
+export function expiry(createdAtMs: number, { policy }: Pick<ClaimRequest, 'policy'>): Date {
   return new Date(createdAtMs + policy.retentionMs);
 }
 

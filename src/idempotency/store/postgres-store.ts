@@ -8,8 +8,16 @@ import { isOutage, isSerializationFailure, provesRollback } from './database-err
 import { judge } from './judge';
 import { registerMethods } from './methods';
 import { readRecord } from './read-record';
+import { readStatus } from './read-status';
 import { ASSERT_NOT_ABORTED, COMPLETE_IF_HELD, RELEASE_IF_HELD } from './sql';
-import type { ClaimRequest, HeldClaim, IdempotencyStore, RecordedAnswer, TransactionLimits } from './store';
+import type {
+  ClaimRequest,
+  HeldClaim,
+  IdempotencyStore,
+  RecordedAnswer,
+  StatusSubject,
+  TransactionLimits,
+} from './store';
 
 /** What a store is opened with. */
 export interface PostgresStoreOptions<Tx extends SqlClient> {
@@ -30,12 +38,12 @@ export async function openPostgresStore<Tx extends SqlClient>(
   const { business, records, instance = `${hostname()}:${process.pid}` } = options;
   const methodIds = await registerMethods(records, options.policies);
 
-  const contextOf = (request: ClaimRequest): ClaimContext => {
-    const methodId = methodIds.get(request.policy.path);
-    if (methodId === undefined) throw new Error(`${request.policy.path} was not among the policies of this store`);
-    const id = recordId({ scope: request.scope, path: request.policy.path, key: request.key });
-    return { records, request, id, methodId, instance };
+  const placeOf = ({ policy, scope, key }: StatusSubject): Pick<ClaimContext, 'id' | 'methodId'> => {
+    const methodId = methodIds.get(policy.path);
+    if (methodId === undefined) throw new Error(`${policy.path} was not among the policies of this store`);
+    return { id: recordId({ scope, path: policy.path, key }), methodId };
   };
+  const contextOf = (request: ClaimRequest): ClaimContext => ({ records, request, instance, ...placeOf(request) });
 
   return {
     claim: async (request) => {
@@ -50,6 +58,8 @@ export async function openPostgresStore<Tx extends SqlClient>(
       const { id, methodId } = contextOf(request);
       return judge(await readRecord(records, request, id), request, methodId);
     },
+
+    lookUpStatus: (subject) => readStatus(records, subject, placeOf(subject)),
 
     transaction: (work, { maxWaitMs, timeoutMs }) =>
       business.$transaction(work, { maxWait: maxWaitMs, timeout: timeoutMs }),
@@ -76,7 +86,7 @@ export async function openPostgresStore<Tx extends SqlClient>(
 async function completeIfHeld(
   tx: SqlClient,
   { bucket, id, ownerToken }: HeldClaim,
-  { code, message, response, trailers }: RecordedAnswer,
+  { code, message, response, trailers, resource }: RecordedAnswer,
   { timeoutMs }: TransactionLimits,
 ): Promise<boolean> {
   const rows = await tx.$queryRawUnsafe<unknown[]>(
@@ -89,6 +99,7 @@ async function completeIfHeld(
     response ?? null,
     trailers ?? null,
     String(timeoutMs),
+    resource ?? null,
   );
   return rows.length > 0;
 }

@@ -12,6 +12,12 @@ const DATED_AT = `to_timestamp($3::float8 / 1000)`;
 const TOO_OLD = `${DATED_AT} < now() - $4::float8 * interval '1 millisecond'`;
 const FROM_FUTURE = `${DATED_AT} > now() + interval '5 minutes'`;
 const DROPPED = `$1::date <= (SELECT dropped_through FROM idempotency_retention)`;
+/** Without a record, such a key is never run again. */
+const IS_TOO_OLD = `$3::float8 IS NOT NULL AND (${TOO_OLD} OR ${DROPPED}) AS "tooOld"`;
+/** Always one row, whose columns are NULL where there is no record. $1 bucket, $2 id */
+const RECORD_OR_NOTHING = `
+FROM (SELECT) AS always
+LEFT JOIN idempotency_record AS record ON record.bucket = $1::date AND record.id = $2::uuid`;
 
 /**
  * A claim need not reach the disk before it is told: its completion, which does, comes after it in the log. A claim that
@@ -53,11 +59,20 @@ SELECT record.state, record.method, record.scope, record.request_id AS "requestI
   record.owner_token::text AS "ownerToken", record.attempt, ${CREATED_AT_MS},
   greatest(0, extract(epoch FROM record.lease_until - now()) * 1000)::float8 AS "leaseLeftMs",
   record.status_code AS "statusCode", record.status_message AS "statusMessage", record.response,
-  record.trailers, record.resource,
-  $3::float8 IS NOT NULL AND (${TOO_OLD} OR ${DROPPED}) AS "tooOld",
-  $3::float8 IS NOT NULL AND ${FROM_FUTURE} AS "fromFuture"
-FROM (SELECT) AS always
-LEFT JOIN idempotency_record AS record ON record.bucket = $1::date AND record.id = $2::uuid`;
+  record.trailers, record.resource, ${IS_TOO_OLD},
+  $3::float8 IS NOT NULL AND ${FROM_FUTURE} AS "fromFuture"${RECORD_OR_NOTHING}`;
+
+/**
+ * Reads where a request stands, for somebody who shows only its key: everything of a record that can be told without a
+ * look at the request itself, so neither the answer nor its trailers. Always one row.
+ *
+ * $1 bucket, $2 id, $3 dated at, $4 max key age ms
+ */
+export const LOOK_UP_STATUS = `
+SELECT record.state, record.method, record.scope, record.request_id AS "requestId", ${CREATED_AT_MS},
+  (extract(epoch FROM record.completed_at) * 1000)::float8 AS "completedAtMs",
+  record.status_code AS "statusCode", record.status_message AS "statusMessage", record.resource,
+  ${IS_TOO_OLD}${RECORD_OR_NOTHING}`;
 
 /**
  * Takes over a claim whose lease is over, from the owner that was seen and no other. Without the state, it would take a
@@ -81,7 +96,8 @@ RETURNING record.attempt, ${CREATED_AT_MS}`;
  * The fence: records the answer if the claim is still held. Last statement of the business transaction. It makes that
  * transaction durable whatever the session's default, and keeps a frozen process from holding the row for ever.
  *
- * $1 bucket, $2 id, $3 owner token, $4 status code, $5 status message, $6 response, $7 trailers, $8 idle limit ms
+ * $1 bucket, $2 id, $3 owner token, $4 status code, $5 status message, $6 response, $7 trailers, $8 idle limit ms,
+ * $9 resource
  */
 export const COMPLETE_IF_HELD = `
 WITH setting AS MATERIALIZED (
@@ -92,7 +108,7 @@ WITH setting AS MATERIALIZED (
 )
 UPDATE idempotency_record AS record
 SET state = 'completed', completed_at = statement_timestamp(), status_code = $4::smallint, status_message = $5::text,
-  response = $6::bytea, trailers = $7::bytea
+  response = $6::bytea, trailers = $7::bytea, resource = $9::text
 FROM setting
 WHERE record.bucket = $1::date AND record.id = $2::uuid
   AND record.owner_token = $3::uuid

@@ -23,6 +23,8 @@ export interface IdempotencyStore<Tx> {
   claim(request: ClaimRequest): Promise<ClaimOutcome>;
   /** What became of a key whose claim was lost. Rejects when the store can't be read. */
   lookUp(request: ClaimRequest): Promise<LookUpOutcome>;
+  /** Where a request stands, for somebody who shows its key and not its content. Rejects when the store can't be read. */
+  lookUpStatus(subject: StatusSubject): Promise<RequestStatus>;
   /** Runs `work` in one transaction of the business database; what it throws rolls back. */
   transaction<R>(work: (tx: Tx) => Promise<R>, limits: TransactionLimits): Promise<R>;
   /** Records the answer inside `tx`. False when the claim is no longer held: `tx` must then be rolled back. */
@@ -44,6 +46,34 @@ export interface ClaimRequest {
   /** As made by `fingerprint`. */
   readonly fingerprint: Buffer;
 }
+
+/** Whose request is asked about. */
+export type StatusSubject = Pick<ClaimRequest, 'policy' | 'scope' | 'key'>;
+
+/**
+ * Where a request stands. It never holds the recorded message or its trailers: those are handed out for the same request
+ * only (promise 5).
+ */
+export type RequestStatus =
+  /** There is no record, and the key may still be used. */
+  | { readonly kind: 'unknown' }
+  /** Claimed at `since`, by an attempt that runs or by one whose process died. */
+  | { readonly kind: 'in_progress'; readonly since: Date; readonly resource: string | undefined }
+  | {
+      readonly kind: 'completed';
+      readonly since: Date;
+      readonly resource: string | undefined;
+      /** gRPC code of the answer, 0 for OK. */
+      readonly code: number;
+      /** Text of an error, empty for OK. */
+      readonly message: string;
+      readonly completedAt: Date;
+      /** Until when the answer is kept at least. */
+      readonly expiresAt: Date;
+    }
+  /** Never run again. `since` where there is still a record. */
+  | { readonly kind: 'expired'; readonly since: Date | undefined; readonly resource: string | undefined }
+  | { readonly kind: 'parked'; readonly since: Date; readonly resource: string | undefined };
 
 /** A claim in the hands of one attempt. */
 export interface HeldClaim {
@@ -67,6 +97,8 @@ export interface RecordedAnswer {
   readonly response: Buffer | undefined;
   /** Serialized trailers that belong to it, undefined where there are none. */
   readonly trailers: Buffer | undefined;
+  /** What the request is about, such as `payments/<id>`: told to those who ask for its status, not to its caller. */
+  readonly resource?: string | undefined;
 }
 
 /** Bounds of one business transaction. */
