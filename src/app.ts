@@ -2,23 +2,34 @@ import { Server } from '@grpc/grpc-js';
 import type { Logger } from 'pino';
 import type { Config } from './config';
 import { connect, type Database } from './database/connect';
-import { migrate } from './database/migrate';
+import { prepareSchema } from './database/prepare-schema';
 import { descriptorSet as ownDescriptorSet } from './gen/descriptor-set';
 import { PaymentsServiceService } from './gen/proto/payments/v1/payments';
 import { drain, listen } from './grpc-server';
-import { createDays, createIdempotency, loadPolicies, openPostgresStore, type ServerEvent } from './idempotency/index';
+import {
+  createDays,
+  createIdempotency,
+  createRequestsService,
+  loadPolicies,
+  openPostgresStore,
+  RequestsServiceService,
+  type ServerEvent,
+} from './idempotency/index';
+import { callerIdentity } from './identity/caller-identity';
+import { isLoopback } from './loopback';
 import { createGrpcMetrics } from './ops/grpc-metrics';
 import { createHealth } from './ops/health';
 import { startOpsServer } from './ops/http';
 import { logServerEvents } from './ops/logger';
 import { startMaintenance } from './ops/maintenance';
 import { createMetrics } from './ops/metrics';
+import { createReflection } from './ops/reflection';
 import { type Authorizer, createStandInAuthorizer } from './payments/authorizer';
 import { createPaymentsService } from './payments/payments-service';
 import { takeExclusives } from './start-up';
 import { version } from './version';
 
-const SERVICE = 'payments.v1.PaymentsService';
+const SERVICES: readonly string[] = ['payments.v1.PaymentsService', 'idempotency.v1.RequestsService'];
 const ONE_HOUR_MS = 3_600_000;
 /** A probe of the database that takes longer than this finds it not ready. */
 const READY_WITHIN_MS = 1_000;
@@ -44,7 +55,8 @@ export interface App {
 /**
  * Puts the parts together and starts them, the database first. The only file that knows them all.
  *
- * @throws StartRefused, MigrationRefused, or what the database said; everything that was started is then stopped again
+ * @throws StartRefused, MigrationRefused, AccountFileError, or what the database said; everything that was started is then
+ *   stopped again
  */
 export async function startApp(options: AppOptions): Promise<App> {
   /** What has been started, stopped in the opposite order. */
@@ -66,13 +78,15 @@ async function startParts(
   onStop: (stopPart: () => Promise<void>) => void,
 ): Promise<Pick<App, 'grpcPort' | 'opsPort'>> {
   const policies = loadPolicies(descriptorSet);
-  const served = policies.all().filter(({ service }) => service === SERVICE);
+  const served = policies.all().filter(({ service }) => SERVICES.includes(service));
   const keyed = served.filter(({ key }) => key !== 'IGNORED');
+  const reachable = !isLoopback(config.grpcHost);
+  const { principal, warnings } = callerIdentity({ tokensFile: config.authTokensFile, reachable });
 
   const embedded = await takeExclusives(config, (line) => logger.info(line));
   if (embedded !== undefined) onStop(() => embedded.stop());
   const connectionString = config.databaseUrl ?? embedded?.connectionString ?? '';
-  await migrate({ connectionString });
+  await prepareSchema(config.migrate, { connectionString });
   const database = connect({
     ...{ connectionString, businessPoolSize: config.businessPoolSize, storePoolSize: config.storePoolSize },
     onError: (error) => logger.warn({ reason: error.message }, 'a database connection was lost'),
@@ -93,9 +107,8 @@ async function startParts(
     metrics.onServerEvent(event);
     logEvent(event);
   };
-  // Loopback only, so whoever reaches the service is this machine.
-  const idempotency = createIdempotency({ policies, store, principal: () => 'local', onEvent });
-  const methods = Object.values(PaymentsServiceService);
+  const idempotency = createIdempotency({ policies, store, principal, onEvent });
+  const methods = [...Object.values(PaymentsServiceService), ...Object.values(RequestsServiceService)];
   const server = new Server({ interceptors: [createGrpcMetrics(metrics.registry, methods), idempotency.interceptor] });
   idempotency.addService(
     server,
@@ -104,8 +117,10 @@ async function startParts(
       ...{ prisma: database.business, authorizer, onPaymentCreated: metrics.onPaymentCreated },
     }),
   );
-  const health = createHealth([SERVICE]);
+  idempotency.addService(server, RequestsServiceService, createRequestsService({ policies: keyed, store }));
+  const health = createHealth(SERVICES);
   health.addTo(server);
+  createReflection({ descriptorSet, services: SERVICES }).addTo(server);
 
   const ready = { now: false };
   const ops = await startOpsServer({
@@ -119,6 +134,8 @@ async function startParts(
     health.setServing(false);
     return drain(server, () => idempotency.idle(), config.shutdownGraceMs);
   });
+  // A start that is refused has nothing else to say.
+  for (const warning of warnings) logger.warn(warning);
   ready.now = true;
   health.setServing(true);
   return { grpcPort, opsPort: ops.port };

@@ -1,4 +1,6 @@
+import { contradictions } from './setting-contradictions';
 import { type Setting, SETTINGS } from './settings';
+import { OperatorError } from './operator-error';
 
 export { SETTINGS };
 
@@ -17,7 +19,7 @@ export interface SettingFault {
 }
 
 /** The environment can't be used. Its message names every fault at once, one a line, and is meant to be printed as it is. */
-export class ConfigError extends Error {
+export class ConfigError extends OperatorError {
   override readonly name = 'ConfigError';
 
   constructor(readonly faults: readonly SettingFault[]) {
@@ -33,16 +35,28 @@ export class ConfigError extends Error {
  */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const faults: SettingFault[] = [];
-  const values = Object.entries<Setting<unknown>>(SETTINGS).map(([name, { variable, defaultValue, secret, parse }]) => {
-    const text = environment[variable];
-    if (text === undefined || text === '') return [name, defaultValue];
-    const parsed = parse(text);
-    if (parsed.kind === 'value') return [name, parsed.value];
-    faults.push({ variable, expected: parsed.expected, ...(secret ? {} : { value: text }) });
-    return [name, undefined];
-  });
-  if (faults.length > 0) throw new ConfigError(faults);
-  return Object.freeze(Object.fromEntries(values)) as Config;
+  const entries = Object.entries<Setting<unknown>>(SETTINGS).map(
+    ([name, { variable, defaultValue, secret, parse }]) => {
+      const text = environment[variable];
+      if (text === undefined || text === '') return [name, defaultValue];
+      const parsed = parse(text);
+      if (parsed.kind === 'value') return [name, parsed.value];
+      faults.push({ variable, expected: parsed.expected, ...(secret ? {} : { value: text }) });
+      return [name, undefined];
+    },
+  );
+  // What could not be read is undefined here, and contradicts nothing.
+  const values = Object.fromEntries(entries) as Partial<Config>;
+  faults.push(...contradictions(values));
+  if (faults.length > 0) throw new ConfigError(inOrder(faults));
+  return Object.freeze(values) as Config;
+}
+
+/** In the order of the table, whichever check found them. */
+function inOrder(faults: readonly SettingFault[]): readonly SettingFault[] {
+  return Object.values<Setting<unknown>>(SETTINGS).flatMap(({ variable }) =>
+    faults.filter((fault) => fault.variable === variable),
+  );
 }
 
 function describe({ variable, value, expected }: SettingFault): string {

@@ -1,11 +1,12 @@
 import { startApp } from './app';
-import { ConfigError, readConfig } from './config';
-import { MigrationRefused } from './database/migrate';
+import { readConfig } from './config';
 import { createLogger } from './ops/logger';
-import { StartRefused } from './start-up';
+import { settingsHelp } from './settings-table';
+import { OperatorError } from './operator-error';
 
 /** Starts the service, and stops it at SIGTERM or Ctrl-C. */
-async function main(): Promise<void> {
+async function main(args: readonly string[]): Promise<void> {
+  if (args.length > 0) return answerArguments(args);
   const config = readConfig(process.env);
   const logger = createLogger({ level: config.logLevel });
   // A stray promise of one handler must not end the calls of all others. Nothing it did can be part of an answer: every
@@ -28,6 +29,13 @@ async function main(): Promise<void> {
   );
 }
 
+/** Everything is set by the environment: the one argument asks by which variables. */
+function answerArguments([argument, ...others]: readonly string[]): void {
+  if (argument === '--help' && others.length === 0) return console.log(settingsHelp());
+  console.error('The service takes no arguments; --help prints the environment variables that it reads.');
+  process.exitCode = 2;
+}
+
 /** A second signal changes nothing. */
 function oneTime(stop: (signal: string) => Promise<void>): (signal: string) => void {
   let stopping: Promise<void> | undefined;
@@ -38,9 +46,8 @@ function oneTime(stop: (signal: string) => Promise<void>): (signal: string) => v
 
 /** What the operator can repair is one message; a broken promise of ours comes with its stack. */
 function fail(error: unknown): never {
-  const expected = error instanceof ConfigError || error instanceof StartRefused || error instanceof MigrationRefused;
-  console.error(expected ? error.message : error);
+  console.error(error instanceof OperatorError ? error.message : error);
   process.exit(1);
 }
 
-main().catch(fail);
+main(process.argv.slice(2)).catch(fail);

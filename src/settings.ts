@@ -1,4 +1,4 @@
-import { isIPv4 } from 'node:net';
+import { isIP } from 'node:net';
 
 /** What became of a text from the environment. `expected` completes the sentence "expected …". */
 export type Parsed<Value> =
@@ -23,13 +23,25 @@ export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', '
 /** The least severe line that is written. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
+/** How callers are told apart: not at all, or by bearer tokens. */
+export const AUTH_MODES = ['none', 'tokens'] as const;
+
+/** One of `AUTH_MODES`. */
+export type AuthMode = (typeof AUTH_MODES)[number];
+
+/** What a start does about migrations: apply them, refuse while one is missing, or leave them to somebody else. */
+export const MIGRATE_MODES = ['run', 'check', 'never'] as const;
+
+/** One of `MIGRATE_MODES`. */
+export type MigrateMode = (typeof MIGRATE_MODES)[number];
+
 /** Every setting there is, by its name in `Config`; reading, help and documentation all go by this table. */
 export const SETTINGS = {
   grpcHost: setting({
     variable: 'GRPC_HOST',
     defaultValue: '127.0.0.1',
-    description: 'address that serves gRPC',
-    parse: loopback,
+    description: 'address that serves gRPC; off loopback only with `AUTH_MODE=tokens`',
+    parse: address,
   }),
   grpcPort: setting({
     variable: 'GRPC_PORT',
@@ -40,14 +52,26 @@ export const SETTINGS = {
   opsHost: setting({
     variable: 'OPS_HOST',
     defaultValue: '127.0.0.1',
-    description: 'address that serves metrics and probes',
-    parse: loopback,
+    description: 'address that serves metrics and probes, without keys or accounts; off loopback likewise',
+    parse: address,
   }),
   opsPort: setting({
     variable: 'OPS_PORT',
     defaultValue: 9464,
     description: 'port that serves metrics and probes; 0 takes any free one',
     parse: wholeNumber(0, 65_535),
+  }),
+  authMode: setting<AuthMode>({
+    variable: 'AUTH_MODE',
+    defaultValue: 'none',
+    description: 'who calls: `none`, everybody is the account `local`, or `tokens`, bearer tokens of a file',
+    parse: oneOf(AUTH_MODES),
+  }),
+  authTokensFile: setting<string | undefined>({
+    variable: 'AUTH_TOKENS_FILE',
+    defaultValue: undefined,
+    description: 'JSON file of tokens and their accounts, read once at the start; needed with `AUTH_MODE=tokens`',
+    parse: anyText,
   }),
   databaseUrl: setting<string | undefined>({
     variable: 'DATABASE_URL',
@@ -60,7 +84,14 @@ export const SETTINGS = {
     variable: 'DATA_DIRECTORY',
     defaultValue: '.data',
     description: 'where the embedded Postgres keeps its data',
-    parse: (text) => ({ kind: 'value', value: text }),
+    parse: anyText,
+  }),
+  migrate: setting<MigrateMode>({
+    variable: 'MIGRATE',
+    defaultValue: 'run',
+    description:
+      'migrations at the start: `run` applies them, `check` refuses while one is missing, `never` does not look',
+    parse: oneOf(MIGRATE_MODES),
   }),
   businessPoolSize: setting({
     variable: 'BUSINESS_POOL_SIZE',
@@ -83,8 +114,8 @@ export const SETTINGS = {
   logLevel: setting<LogLevel>({
     variable: 'LOG_LEVEL',
     defaultValue: 'info',
-    description: `least severe line that is logged: ${LOG_LEVELS.join(', ')}`,
-    parse: logLevel,
+    description: `least severe line that is logged: ${list(LOG_LEVELS)}`,
+    parse: oneOf(LOG_LEVELS),
   }),
 } as const;
 
@@ -102,12 +133,14 @@ function wholeNumber(least: number, most: number): (text: string) => Parsed<numb
   };
 }
 
-function loopback(text: string): Parsed<string> {
-  if (text === 'localhost' || text === '::1' || (isIPv4(text) && text.startsWith('127.'))) {
-    return { kind: 'value', value: text };
-  }
-  const why = 'identity is not configured; the service only listens on loopback';
-  return { kind: 'fault', expected: `127.0.0.1, ::1 or localhost (${why})` };
+function anyText(text: string): Parsed<string> {
+  return { kind: 'value', value: text };
+}
+
+/** Of a name only its form is looked at. */
+function address(text: string): Parsed<string> {
+  if (isIP(text) !== 0 || /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(text)) return { kind: 'value', value: text };
+  return { kind: 'fault', expected: 'an IP address or the name of a host' };
 }
 
 function postgresUrl(text: string): Parsed<string> {
@@ -117,8 +150,14 @@ function postgresUrl(text: string): Parsed<string> {
   return { kind: 'fault', expected: 'a URL such as postgresql://user:password@127.0.0.1:5432/database' };
 }
 
-function logLevel(text: string): Parsed<LogLevel> {
-  const level = LOG_LEVELS.find((known) => known === text);
-  if (level !== undefined) return { kind: 'value', value: level };
-  return { kind: 'fault', expected: `one of ${LOG_LEVELS.join(', ')}` };
+function oneOf<Value extends string>(known: readonly Value[]): (text: string) => Parsed<Value> {
+  return (text) => {
+    const value = known.find((candidate) => candidate === text);
+    if (value !== undefined) return { kind: 'value', value };
+    return { kind: 'fault', expected: `one of ${known.join(', ')}` };
+  };
+}
+
+function list(values: readonly string[]): string {
+  return values.map((value) => `\`${value}\``).join(', ');
 }

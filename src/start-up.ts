@@ -3,9 +3,10 @@ import { Client } from 'pg';
 import type { Config } from './config';
 import { DataDirectoryInUse, holdDataDirectory } from './database/data-directory-hold';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './database/embedded-postgres';
+import { OperatorError } from './operator-error';
 
 /** The service can't start. Its message names every obstacle and the next step, and is meant to be printed as it is. */
-export class StartRefused extends Error {
+export class StartRefused extends OperatorError {
   override readonly name = 'StartRefused';
 
   constructor(readonly obstacles: readonly string[]) {
@@ -28,8 +29,8 @@ export async function takeExclusives(
   onLog: (line: string) => void,
 ): Promise<EmbeddedPostgres | undefined> {
   const obstacles = [
-    ...(await portObstacles(grpcHost, grpcPort, 'GRPC_PORT')),
-    ...(await portObstacles(opsHost, opsPort, 'OPS_PORT')),
+    ...(await portObstacles(grpcHost, grpcPort, 'GRPC')),
+    ...(await portObstacles(opsHost, opsPort, 'OPS')),
   ];
   if (databaseUrl !== undefined) {
     obstacles.push(...(await databaseObstacles(databaseUrl)));
@@ -69,15 +70,24 @@ function reasonOf(error: unknown): string {
   return error.message === '' ? String((error as NodeJS.ErrnoException).code) : error.message;
 }
 
-/** Tries a port by listening on it for a moment. */
-async function portObstacles(host: string, port: number, variable: string): Promise<readonly string[]> {
-  if (port === 0) return [];
+/** What is said of an address that nobody can listen on here: it is of another machine, or of none. */
+const NOT_OURS = ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN'];
+
+/**
+ * Tries a port by listening on it for a moment; for port 0 on any, since the address may be wrong.
+ *
+ * @param prefix of the variables that name address and port
+ */
+async function portObstacles(host: string, port: number, prefix: 'GRPC' | 'OPS'): Promise<readonly string[]> {
   const server = createServer();
   return new Promise((resolve) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const what =
-        error.code === 'EADDRINUSE' ? 'in use by another process' : `not usable (${error.code ?? 'unknown'})`;
-      resolve([`The port ${port} on ${host} is ${what}. Stop that process, or set ${variable} to another port.`]);
+    server.once('error', ({ code = 'unknown' }: NodeJS.ErrnoException) => {
+      if (NOT_OURS.includes(code)) {
+        resolve([`The address ${host} is none of this machine (${code}). Set ${prefix}_HOST to one that is.`]);
+        return;
+      }
+      const what = code === 'EADDRINUSE' ? 'in use by another process' : `not usable (${code})`;
+      resolve([`The port ${port} on ${host} is ${what}. Stop that process, or set ${prefix}_PORT to another port.`]);
     });
     server.listen(port, host, () => server.close(() => resolve([])));
   });

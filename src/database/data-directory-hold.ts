@@ -3,12 +3,13 @@ import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { uniqueSuffix } from './unique-suffix';
+import { OperatorError } from '../operator-error';
 
 /** Longest path of a socket that every system takes: `sun_path` has 104 bytes on macOS, 108 on Linux. */
 const SOCKET_PATH_BYTES = 103;
 
 /** Somebody else holds the data directory. */
-export class DataDirectoryInUse extends Error {
+export class DataDirectoryInUse extends OperatorError {
   override readonly name = 'DataDirectoryInUse';
 
   /** @param dataDirectory absolute path */
@@ -21,7 +22,7 @@ export class DataDirectoryInUse extends Error {
 }
 
 /** This user has no rights in the data directory. */
-class DataDirectoryNotWritable extends Error {
+class DataDirectoryNotWritable extends OperatorError {
   override readonly name = 'DataDirectoryNotWritable';
 
   constructor(dataDirectory: string, cause: Error) {

@@ -1,6 +1,7 @@
 import { mkdir, realpath } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { holdDataDirectory } from './data-directory-hold';
+import { withAdviceOnFullDisk } from './full-disk';
 import { accountForPostgres } from './postgres-account';
 import { locatePostgresBinaries } from './postgres-binaries';
 import { openCluster, type PostgresCluster, readPassword } from './postgres-cluster';
@@ -46,7 +47,11 @@ export interface EmbeddedPostgres {
  * @throws DataDirectoryInUse when another living process has started it on this directory
  * @throws Error with the next step when there are no programs, no user to run them, or the database does not start
  */
-export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+export function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  return withAdviceOnFullDisk(options.dataDirectory, () => start(options));
+}
+
+async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   await mkdir(options.dataDirectory, { recursive: true });
   const dataDirectory = await realpath(options.dataDirectory);
   const hold = await holdDataDirectory(dataDirectory);

@@ -1,8 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { Client } from 'pg';
+import { version } from '../version';
+import { findMissing } from './applied-migrations';
 import { type MigrationFile, readMigrationFiles } from './migration-files';
+import { MigrationRefused } from './migration-refused';
 import { packageRoot } from './package-root';
+
+export { MigrationRefused };
 
 /** How long an unreachable database is waited for, milliseconds. */
 const CONNECTION_TIMEOUT_MS = 5_000;
@@ -23,17 +28,14 @@ const CREATE_MIGRATIONS_TABLE = `
     applied_steps_count INTEGER NOT NULL DEFAULT 0
   )`;
 
-/** The database is not one that these migrations can or may be applied to. The message names the cause and the repair. */
-export class MigrationRefused extends Error {
-  override readonly name = 'MigrationRefused';
-}
-
-/** What to migrate. */
+/** What to migrate, or to check. */
 export interface MigrateOptions {
   /** The database. It must be the primary. */
   readonly connectionString: string;
   /** Holds one directory per migration. Default: `prisma/migrations` of this package. */
   readonly directory?: string;
+  /** The version of the code that will run on the schema. Default: that of this package. */
+  readonly codeVersion?: string;
 }
 
 /**
@@ -44,14 +46,41 @@ export interface MigrateOptions {
  * the session's: it goes with the COMMIT or with the connection, whatever becomes of this process, and it also works
  * through a pooler that shares sessions.
  *
- * @throws MigrationRefused when the node is read-only, when an applied migration was edited, failed half-way under
- *   another tool, or is unknown here; nothing is changed then
+ * @throws MigrationRefused when the node is read-only, when an applied migration was edited or failed half-way under
+ *   another tool, or when one that is unknown here does not say that this version can run on it; nothing is changed then
  * @throws Error of the driver when the database can't be reached, or a statement fails; that migration is rolled back
  */
 export async function migrate(options: MigrateOptions): Promise<readonly string[]> {
-  const files = await readMigrationFiles(options.directory ?? join(packageRoot(), 'prisma', 'migrations'));
+  return withMigrations(options, async (client, files, codeVersion) => {
+    const applied: string[] = [];
+    for (;;) {
+      const name = await inTransaction(client, () => applyNext(client, files, codeVersion));
+      if (name === undefined) return applied;
+      applied.push(name);
+    }
+  });
+}
+
+/**
+ * Returns the names of the migrations that the database has not, in order. Changes nothing and waits for nobody.
+ *
+ * @throws MigrationRefused as `migrate` does
+ * @throws Error of the driver when the database can't be reached
+ */
+export async function missingMigrations(options: MigrateOptions): Promise<readonly string[]> {
+  return withMigrations(options, async (client, files, codeVersion) => {
+    const missing = await inTransaction(client, () => findMissing(client, files, codeVersion));
+    return missing.map(({ name }) => name);
+  });
+}
+
+async function withMigrations<Result>(
+  { connectionString, directory, codeVersion = version }: MigrateOptions,
+  work: (client: Client, files: readonly MigrationFile[], codeVersion: string) => Promise<Result>,
+): Promise<Result> {
+  const files = await readMigrationFiles(directory ?? join(packageRoot(), 'prisma', 'migrations'));
   const client = new Client({
-    connectionString: options.connectionString,
+    connectionString,
     connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
     application_name: 'grpc-idempotency migrate',
   });
@@ -59,40 +88,44 @@ export async function migrate(options: MigrateOptions): Promise<readonly string[
   client.on('error', () => undefined);
   await client.connect();
   try {
-    const applied: string[] = [];
-    for (;;) {
-      const name = await applyNext(client, files);
-      if (name === undefined) return applied;
-      applied.push(name);
-    }
+    return await work(client, files, codeVersion);
   } finally {
     await client.end();
   }
 }
 
-/** Applies the first migration that is not applied yet; undefined when there is none. */
-async function applyNext(client: Client, files: readonly MigrationFile[]): Promise<string | undefined> {
+/** Refuses a read-only node first, whatever is to be done: the service would not work there either. */
+async function inTransaction<Result>(client: Client, work: () => Promise<Result>): Promise<Result> {
   await client.query('BEGIN');
   try {
     await refuseReadOnly(client);
-    await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
-    await client.query(CREATE_MIGRATIONS_TABLE);
-    const next = await findNext(client, files);
-    if (next !== undefined) {
-      await client.query(next.sql);
-      await client.query(
-        `INSERT INTO _prisma_migrations (id, checksum, migration_name, started_at, finished_at, applied_steps_count)
-         VALUES ($1, $2, $3, now(), clock_timestamp(), 1)`,
-        [randomUUID(), next.checksum, next.name],
-      );
-    }
+    const result = await work();
     await client.query('COMMIT');
-    return next?.name;
+    return result;
   } catch (error) {
     // The first error is the one that explains; with the connection gone the server rolls back by itself.
     await client.query('ROLLBACK').catch(() => undefined);
     throw error;
   }
+}
+
+/** Applies the first migration that is not applied yet; undefined when there is none. */
+async function applyNext(
+  client: Client,
+  files: readonly MigrationFile[],
+  codeVersion: string,
+): Promise<string | undefined> {
+  await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+  await client.query(CREATE_MIGRATIONS_TABLE);
+  const [next] = await findMissing(client, files, codeVersion);
+  if (next === undefined) return undefined;
+  await client.query(next.sql);
+  await client.query(
+    `INSERT INTO _prisma_migrations (id, checksum, migration_name, started_at, finished_at, applied_steps_count)
+     VALUES ($1, $2, $3, now(), clock_timestamp(), 1)`,
+    [randomUUID(), next.checksum, next.name],
+  );
+  return next.name;
 }
 
 async function refuseReadOnly(client: Client): Promise<void> {
@@ -105,32 +138,4 @@ async function refuseReadOnly(client: Client): Promise<void> {
     `The database at ${client.host}:${client.port} is read-only (${cause}). Everything here runs on the primary: ` +
       'point DATABASE_URL at it.',
   );
-}
-
-async function findNext(client: Client, files: readonly MigrationFile[]): Promise<MigrationFile | undefined> {
-  const { rows } = await client.query<{ name: string; checksum: string; finished: boolean }>(
-    `SELECT migration_name AS name, checksum, finished_at IS NOT NULL AS finished
-     FROM _prisma_migrations WHERE rolled_back_at IS NULL ORDER BY migration_name`,
-  );
-  for (const { name, checksum, finished } of rows) {
-    const file = files.find((candidate) => candidate.name === name);
-    if (file === undefined) {
-      throw new MigrationRefused(
-        `The database has the migration "${name}", which this version does not know. Deploy a version that has it.`,
-      );
-    }
-    if (!finished) {
-      throw new MigrationRefused(
-        `The migration "${name}" failed half-way in this database. Repair it, then mark it with "prisma migrate resolve".`,
-      );
-    }
-    if (file.checksum !== checksum) {
-      throw new MigrationRefused(
-        `The migration "${name}" was edited after it had been applied. Restore its migration.sql, and put the change ` +
-          'into a new migration.',
-      );
-    }
-  }
-  const applied = new Set(rows.map((row) => row.name));
-  return files.find((file) => !applied.has(file.name));
 }

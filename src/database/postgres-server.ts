@@ -3,6 +3,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { clusterData, type PostgresCluster } from './postgres-cluster';
 import { runTool } from './run-tool';
+import { OperatorError } from '../operator-error';
 
 /** How long a start or a stop may take, seconds: recovery after a crash replays the log first. */
 const PATIENCE_S = 60;
@@ -42,7 +43,7 @@ export async function startServer(cluster: PostgresCluster, options: StartServer
     if (code === 0) return port;
     if (attempt >= START_ATTEMPTS) {
       const tail = (await readFile(log, 'utf8').catch(() => '')).slice(-1_000);
-      throw new Error(`The database in ${cluster.directory} did not start: ${output}\n${tail}`.trim());
+      throw new OperatorError(`The database in ${cluster.directory} did not start: ${output}\n${tail}`.trim());
     }
   }
 }
@@ -52,7 +53,7 @@ export async function stopServer(cluster: PostgresCluster, mode: StopMode = 'fas
   if ((await serverPid(cluster)) === undefined) return;
   const { code, output } = await pgCtl(cluster, ['stop', `--mode=${mode}`]);
   if (code !== 0 && (await serverPid(cluster)) !== undefined) {
-    throw new Error(`The database in ${cluster.directory} did not stop: ${output}`);
+    throw new OperatorError(`The database in ${cluster.directory} did not stop: ${output}`);
   }
 }
 

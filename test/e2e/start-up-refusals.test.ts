@@ -7,6 +7,11 @@ import { createTestDatabase, makeTemporaryDirectory, type TestDatabase } from '.
 /** Runs the service to its end; what it printed must be for people. */
 async function refused(environment: Readonly<Record<string, string>>): Promise<readonly string[]> {
   const run = runMain(environment);
+  // One that starts after all would never end.
+  void run.printed(/^ready: /m).then(
+    () => run.kill('SIGTERM'),
+    () => undefined,
+  );
   expect(await run.exited).toBe(1);
   expect(run.output()).not.toMatch(/^\s+at /m);
   expect(run.output()).not.toContain('s3cret');

@@ -16,6 +16,15 @@ export async function notedPostgres(dataDirectory: string): Promise<number | und
   return noted === undefined ? undefined : Number.parseInt(noted, 10);
 }
 
+/** Where the running database of a data directory is reached, by those who may read its password. */
+export async function connectionStringOf(dataDirectory: string): Promise<string> {
+  const directory = await locate(dataDirectory);
+  const password = (await readFile(join(directory, 'password'), 'utf8')).trim();
+  // The fourth line is the port.
+  const port = (await readFile(join(directory, 'cluster', 'postmaster.pid'), 'utf8')).split('\n')[3] ?? '';
+  return `postgresql://postgres:${encodeURIComponent(password)}@127.0.0.1:${port.trim()}/postgres`;
+}
+
 /** Resolves when the database of a data directory has stopped in good order and its process, if given, is gone. */
 export async function postgresStopped(dataDirectory: string, pid?: number): Promise<void> {
   await until('the database was stopped in good order', async () => (await notedPostgres(dataDirectory)) === undefined);

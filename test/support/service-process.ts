@@ -12,6 +12,8 @@ export interface ServiceProcessOptions {
   /** The authorizer answers only after `proceed`, and says first that it was asked. Default false. */
   readonly authorizerWaits?: boolean;
   readonly environment?: Readonly<Record<string, string>>;
+  /** Who runs it, with a directory to write to for what programs leave there. Default: whoever runs the test. */
+  readonly user?: { readonly uid: number; readonly gid: number; readonly temporaryDirectory: string };
 }
 
 /** A service in an operating system process of its own. */
@@ -45,6 +47,7 @@ export interface ToService {
 export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
   const child = fork(join(__dirname, 'service-main.ts'), [JSON.stringify(options)], {
     execArgv: ['--import', 'tsx'],
+    ...asUser(options),
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   const exited = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);
@@ -74,4 +77,10 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
     proceed: () => void child.send({ type: 'proceed' } satisfies ToService),
     kill: (signal) => void child.kill(signal),
   };
+}
+
+function asUser({ user }: ServiceProcessOptions) {
+  if (user === undefined) return {};
+  const { uid, gid, temporaryDirectory } = user;
+  return { uid, gid, env: { PATH: process.env['PATH'], TMPDIR: temporaryDirectory } };
 }

@@ -13,7 +13,9 @@ export interface ServiceInUse {
 }
 
 /** Starts a service on a database of its own before the tests of a `describe`, and removes both after them. */
-export function useService(options: Pick<TestServiceOptions, 'descriptorSet' | 'authorizer'> = {}): ServiceInUse {
+export function useService(
+  options: Pick<TestServiceOptions, 'descriptorSet' | 'authorizer' | 'environment'> = {},
+): ServiceInUse {
   const authorizations: AuthorizationRequest[] = [];
   const inUse = { authorizations } as unknown as { -readonly [Name in keyof ServiceInUse]: ServiceInUse[Name] };
   const authorizer = options.authorizer ?? createStandInAuthorizer();

@@ -17,8 +17,11 @@ test('an empty environment gives the documented defaults', () => {
     grpcPort: 50051,
     opsHost: '127.0.0.1',
     opsPort: 9464,
+    authMode: 'none',
+    authTokensFile: undefined,
     databaseUrl: undefined,
     dataDirectory: '.data',
+    migrate: 'run',
     businessPoolSize: 10,
     storePoolSize: 4,
     shutdownGraceMs: 30_000,
@@ -28,24 +31,30 @@ test('an empty environment gives the documented defaults', () => {
 
 test('every variable is read', () => {
   const environment = {
-    GRPC_HOST: '::1',
+    GRPC_HOST: '10.0.0.1',
     GRPC_PORT: '0',
-    OPS_HOST: 'localhost',
+    OPS_HOST: 'payments.example.com',
     OPS_PORT: '65535',
+    AUTH_MODE: 'tokens',
+    AUTH_TOKENS_FILE: '/etc/payments/accounts.json',
     DATABASE_URL: 'postgres://app:hunter2@127.0.0.1:5432/payments',
     DATA_DIRECTORY: '/var/lib/payments',
+    MIGRATE: 'check',
     BUSINESS_POOL_SIZE: '20',
     STORE_POOL_SIZE: '8',
     SHUTDOWN_GRACE_MS: '5000',
     LOG_LEVEL: 'debug',
   };
   expect(readConfig(environment)).toEqual({
-    grpcHost: '::1',
+    grpcHost: '10.0.0.1',
     grpcPort: 0,
-    opsHost: 'localhost',
+    opsHost: 'payments.example.com',
     opsPort: 65_535,
+    authMode: 'tokens',
+    authTokensFile: '/etc/payments/accounts.json',
     databaseUrl: 'postgres://app:hunter2@127.0.0.1:5432/payments',
     dataDirectory: '/var/lib/payments',
+    migrate: 'check',
     businessPoolSize: 20,
     storePoolSize: 8,
     shutdownGraceMs: 5_000,
@@ -90,13 +99,64 @@ test.each(['postgres://127.0.0.1/payments', 'postgresql://127.0.0.1/payments'])(
   },
 );
 
-test.each(['GRPC_HOST', 'OPS_HOST'])('%s is on loopback or refused', (variable) => {
-  for (const host of ['0.0.0.0', '::', '10.0.0.1', '127.0.0.1.example.com', '127.1', 'payments.example.com', ' ']) {
-    expect(faultOf(variable, host)?.expected).toContain(
-      'identity is not configured; the service only listens on loopback',
-    );
-  }
-  for (const host of ['127.0.0.1', '127.8.8.8', '::1', 'localhost']) expect(faultOf(variable, host)).toBeUndefined();
+describe.each(['GRPC_HOST', 'OPS_HOST'])('%s', (variable) => {
+  const tokens = { AUTH_MODE: 'tokens', AUTH_TOKENS_FILE: 'accounts.json' };
+
+  it('is on loopback or refused, saying why and what would allow it', () => {
+    for (const host of ['0.0.0.0', '::', '10.0.0.1', '127.0.0.1.example.com', '127.1', 'payments.example.com']) {
+      expect(faultOf(variable, host)).toEqual({
+        variable,
+        value: host,
+        expected:
+          '127.0.0.1, ::1 or localhost (identity is not configured, and without it only this machine may call: set ' +
+          'AUTH_MODE=tokens and AUTH_TOKENS_FILE)',
+      });
+    }
+    for (const host of ['127.0.0.1', '127.8.8.8', '::1', 'localhost']) expect(faultOf(variable, host)).toBeUndefined();
+  });
+
+  it('is any address where callers have tokens, but an address it has to be', () => {
+    for (const host of ['0.0.0.0', '::', '10.0.0.1', 'payments.example.com']) {
+      expect(() => readConfig({ ...tokens, [variable]: host })).not.toThrow();
+    }
+    for (const host of [' ', '10.0.0.1 ', 'http://10.0.0.1', '10.0.0.1:50051', '-', '[::]']) {
+      expect(() => readConfig({ ...tokens, [variable]: host })).toThrow('expected an IP address or the name of a host');
+    }
+  });
+});
+
+test('tokens need a file, and a file is no use without tokens', () => {
+  expect(faultOf('AUTH_MODE', 'tokens')).toEqual({
+    variable: 'AUTH_TOKENS_FILE',
+    expected: 'the path of a JSON file, since AUTH_MODE is tokens',
+  });
+  expect(faultOf('AUTH_TOKENS_FILE', 'accounts.json')).toEqual({
+    variable: 'AUTH_TOKENS_FILE',
+    value: 'accounts.json',
+    expected: 'nothing, since AUTH_MODE is none; or set AUTH_MODE=tokens',
+  });
+});
+
+test('contradictions are told with the other faults, in the order of the table; what could not be read has none', () => {
+  const faults = (environment: NodeJS.ProcessEnv): unknown => {
+    try {
+      return readConfig(environment);
+    } catch (error) {
+      return error instanceof ConfigError ? error.faults.map(({ variable }) => variable) : error;
+    }
+  };
+  expect(faults({ LOG_LEVEL: 'loud', OPS_HOST: '::', GRPC_PORT: 'http', GRPC_HOST: '::' })).toEqual([
+    'GRPC_HOST',
+    'GRPC_PORT',
+    'OPS_HOST',
+    'LOG_LEVEL',
+  ]);
+  expect(faults({ AUTH_MODE: 'token', GRPC_HOST: '::', AUTH_TOKENS_FILE: 'accounts.json' })).toEqual(['AUTH_MODE']);
+  expect(faults({ GRPC_HOST: ' ' })).toEqual(['GRPC_HOST']);
+});
+
+test.each(['MIGRATE', 'AUTH_MODE'])('%s is one of its words', (variable) => {
+  expect(faultOf(variable, 'yes')?.expected).toMatch(/^one of \w+, \w+/);
 });
 
 test.each(['65536', '-1', '80.5', '1e3', '0x10', ' 80', '٣'])('the port %j is refused', (port) => {

@@ -1,0 +1,13 @@
+#!/usr/bin/env node
+import { migrateCommand } from './migrate-command';
+import { runCommand } from './run-command';
+
+void runCommand({
+  commands: [migrateCommand],
+  args: process.argv.slice(2),
+  environment: process.env,
+  print: (line) => console.log(line),
+  printError: (line) => console.error(line),
+}).then((code) => {
+  process.exitCode = code;
+});

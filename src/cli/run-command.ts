@@ -1,0 +1,65 @@
+import { OperatorError } from '../operator-error';
+import { type Command, EXIT, type ExitCode, UsageError } from './command';
+
+/** What a command line is run with. */
+export interface RunOptions {
+  readonly commands: readonly Command[];
+  /** The words after the name of the program. */
+  readonly args: readonly string[];
+  readonly environment: NodeJS.ProcessEnv;
+  /** Writes one line to standard output. */
+  readonly print: (line: string) => void;
+  /** Writes one line to standard error. */
+  readonly printError: (line: string) => void;
+}
+
+/** Runs the command that the words name, and says how it ended. Never rejects: what went wrong is printed. */
+export async function runCommand({ commands, args, environment, print, printError }: RunOptions): Promise<ExitCode> {
+  const [name, ...rest] = args;
+  if (name === 'help' || name === '--help' || name === '-h') {
+    print(help(commands));
+    return EXIT.ok;
+  }
+  const command = commands.find((candidate) => candidate.name === name);
+  if (command === undefined) {
+    printError(name === undefined ? 'which command?' : `unknown command "${name}"`);
+    printError(help(commands));
+    return EXIT.usage;
+  }
+  if (rest.includes('--help') || rest.includes('-h')) {
+    print(help([command]));
+    return EXIT.ok;
+  }
+  try {
+    return await command.run({ args: rest, environment, print });
+  } catch (error) {
+    printError(messageOf(error));
+    if (!isUsageError(error)) return EXIT.refused;
+    printError(help([command]));
+    return EXIT.usage;
+  }
+}
+
+function help(commands: readonly Command[]): string {
+  const lines = commands.map(({ name, usage, summary }) => `  grpc-idempotency ${name} ${usage}\n      ${summary}`);
+  return ['usage:', ...lines, 'The database is that of DATABASE_URL, else the embedded one.'].join('\n');
+}
+
+function isUsageError(error: unknown): boolean {
+  return error instanceof UsageError || codeOf(error)?.startsWith('ERR_PARSE_ARGS_') === true;
+}
+
+/** What whoever ran the command can repair is one message; a broken promise of ours comes with its stack. */
+function messageOf(error: unknown): string {
+  const expected = error instanceof OperatorError || error instanceof UsageError;
+  // Errors of the driver and of the system have a code; of a name with several addresses it is all they have.
+  const code = codeOf(error);
+  const { message, stack } = error instanceof Error ? error : new Error(String(error));
+  if (expected || code !== undefined) return message === '' ? (code ?? '') : message;
+  return stack ?? message;
+}
+
+function codeOf(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}

@@ -1,0 +1,78 @@
+import { parseArgs } from 'node:util';
+import { type Command, EXIT, UsageError } from '../../src/cli/command';
+import { runCommand } from '../../src/cli/run-command';
+import { ConfigError } from '../../src/config';
+import { MigrationRefused } from '../../src/database/migrate';
+
+/** Runs a command line with commands whose one really runs `work`. */
+async function run(args: readonly string[], work: Command['run'] = async () => EXIT.ok) {
+  const printed: string[] = [];
+  const errors: string[] = [];
+  const code = await runCommand({
+    commands: [
+      { name: 'sweep', usage: '[--dry]', summary: 'sweeps the floor', run: work },
+      { name: 'wash', usage: '', summary: 'washes the dishes', run: async () => EXIT.refused },
+    ],
+    args,
+    environment: { HOME: '/home/shop' },
+    print: (line) => printed.push(line),
+    printError: (line) => errors.push(line),
+  });
+  return { code, printed: printed.join('\n'), errors: errors.join('\n') };
+}
+
+it.each(['help', '--help', '-h'])('%s lists every command', async (word) => {
+  const { code, printed, errors } = await run([word]);
+  expect([code, errors]).toEqual([0, '']);
+  expect(printed).toMatch(/grpc-idempotency sweep \[--dry\]\n +sweeps the floor\n +grpc-idempotency wash/);
+});
+
+it.each([
+  [['sweeep'], 'unknown command "sweeep"'],
+  [['--dry'], 'unknown command "--dry"'],
+  [[], 'which command?'],
+])('the words %j are answered with the list, as a mistake', async (args, message) => {
+  const { code, printed, errors } = await run(args);
+  expect([code, printed]).toEqual([2, '']);
+  expect(errors).toContain(`${message}\nusage:\n  grpc-idempotency sweep`);
+});
+
+it('a command gets the words after its name and the environment, and its code is the result', async () => {
+  const seen: unknown[] = [];
+  const { code, printed } = await run(['sweep', '--dry', 'kitchen'], async ({ args, environment, print }) => {
+    seen.push(args, environment);
+    print('swept');
+    return EXIT.refused;
+  });
+  expect([code, printed]).toEqual([1, 'swept']);
+  expect(seen).toEqual([['--dry', 'kitchen'], { HOME: '/home/shop' }]);
+});
+
+it.each(['--help', '-h'])('a command with %s tells its own usage and does not run', async (word) => {
+  const { code, printed } = await run(['sweep', word], () => Promise.reject(new Error('it ran')));
+  expect([code, printed]).toEqual([0, expect.stringContaining('grpc-idempotency sweep')]);
+  expect(printed).not.toContain('wash');
+});
+
+const usageErrors: readonly [string, Command['run']][] = [
+  ['parseArgs', async ({ args }) => (parseArgs({ args: [...args], options: {} }), EXIT.ok)],
+  ['the command', async () => Promise.reject(new UsageError(`"--dri" is nothing to sweep with`))],
+];
+
+it.each(usageErrors)('arguments that %s does not understand are a mistake, with the usage', async (_, work) => {
+  const { code, errors } = await run(['sweep', '--dri'], work);
+  expect(code).toBe(2);
+  expect(errors).toMatch(/--dri.*\nusage:\n +grpc-idempotency sweep/);
+  expect(errors).not.toContain('    at ');
+});
+
+it.each([
+  [new MigrationRefused('it was edited'), /^it was edited$/],
+  [new ConfigError([{ variable: 'X', expected: 'y' }]), /^settings that cannot be used:\n {2}X: expected y$/],
+  [Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }), /^connect ECONNREFUSED$/],
+  [Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }), /^ECONNREFUSED$/],
+  [new TypeError('undefined is not a function'), /^TypeError: undefined is not a function\n +at /],
+])('what went wrong is printed, with a stack only where it is our fault: %s', async (error, message) => {
+  const { code, errors } = await run(['sweep'], () => Promise.reject(error));
+  expect([code, errors]).toEqual([1, expect.stringMatching(message)]);
+});
