@@ -1,13 +1,30 @@
 import { cp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createTestDatabase, makeTemporaryDirectory, type TestDatabase } from '../support/postgres';
-import { ROOT, runProgram } from '../support/run-program';
+import { childrenOf, isAlive } from '../support/processes';
+import { ROOT, runProgram, type RunningProgram } from '../support/run-program';
 import { until } from '../support/until';
 
 /** A new database on a busy machine. */
-jest.setTimeout(60_000);
+jest.setTimeout(120_000);
 
 const DEMO = ['--import', 'tsx', join('examples', 'demo.ts')];
+
+const GUARDS = [
+  {
+    what: 'the comparison of requests',
+    removed: [{ file: 'judge.ts', guard: /^.*!sameRequest\(.*\n/m }],
+    told: 'WRONG: expected 1 and paid, REQUEST_ID_REUSED',
+  },
+  {
+    what: 'the lease',
+    removed: [
+      { file: 'sql.ts', guard: /^ *AND record\.lease_until <= now\(\)\n/m },
+      { file: 'claim-key.ts', guard: /^ *if \(found\.leaseLeftMs > 0\).*\n/m },
+    ],
+    told: 'WRONG: expected 1 and UNAVAILABLE, REQUEST_IN_PROGRESS, paid, replayed',
+  },
+];
 
 const isThere = (path: string): Promise<boolean> =>
   stat(path).then(
@@ -17,8 +34,8 @@ const isThere = (path: string): Promise<boolean> =>
 
 describe('the demo, on a database that is there', () => {
   let database: TestDatabase;
-  beforeEach(async () => (database = await createTestDatabase()));
-  afterEach(() => database.drop());
+  beforeAll(async () => (database = await createTestDatabase()));
+  afterAll(() => database.drop());
 
   it('shows scene by scene that nobody was charged twice, and its counts are those of the table', async () => {
     const demo = runProgram(DEMO, { DATABASE_URL: database.connectionString });
@@ -29,24 +46,49 @@ describe('the demo, on a database that is there', () => {
       '  = attempts: 3, payments: 1, as it must be',
       '  = attempts: 2, payments: 1, as it must be',
       '  = attempts: 3, payments: 1, as it must be',
+      // Until the lease is over it comes again as often as it is told to.
+      expect.stringMatching(/^ {2}= attempts: ([4-9]|1\d), payments: 1, as it must be$/),
     ]);
-    const attempts = demo.output().match(/^\d\d:\d\d:\d\d\.\d{3} {2}…[0-9a-f]{7} {2}\d+ +\S+ +\d$/gm);
-    expect(attempts).toHaveLength(9);
+    const attempts = attemptsOf(demo);
+    const [crashed, ...after] = attempts.slice(9);
+    expect(crashed).toMatchObject({ process: 'p1', outcome: 'UNAVAILABLE', payments: '4' });
+    expect(new Set(after.map(({ process }) => process))).toEqual(new Set(['p2']));
+    expect(after.at(0)).toMatchObject({ outcome: 'REQUEST_IN_PROGRESS', payments: '4' });
+    expect(after.slice(-2)).toMatchObject([
+      { outcome: 'paid', payments: '5' },
+      { outcome: 'replayed', payments: '5' },
+    ]);
+    // Two operating system processes, neither of them the demo.
+    const pids = new Map(attempts.map(({ process, pid }) => [process, Number(pid)]));
+    expect(new Set([...pids.values(), demo.pid]).size).toBe(3);
+    for (const pid of pids.values()) expect(await isAlive(pid)).toBe(false);
     expect(demo.output().trim().split('\n').at(-1)).toBe('Nobody was charged twice.');
-    expect(await database.count('payments')).toBe(4);
+    expect(await database.count('payments')).toBe(5);
   });
 
-  it('ends with exit code 1 when a guard is missing', async () => {
+  it('takes its services with it when it is killed', async () => {
+    const demo = runProgram(DEMO, { DATABASE_URL: database.connectionString });
+    await demo.printed(/^pay: /m);
+    const services = await childrenOf(demo.pid, 'demo-service');
+    expect(services).toHaveLength(2);
+    demo.kill('SIGKILL');
+    await until('its services are gone', async () => !(await Promise.all(services.map(isAlive))).includes(true));
+  });
+
+  it.each(GUARDS)('ends with exit code 1 when $what is missing', async ({ removed, told }) => {
     const copy = await copyPackage();
-    const judge = join(copy, 'src', 'idempotency', 'store', 'judge.ts');
-    const text = await readFile(judge, 'utf8');
-    const guard = /^.*!sameRequest\(.*\n/m;
-    expect(text).toMatch(guard);
-    await writeFile(judge, text.replace(guard, ''));
+    for (const { file, guard } of removed) {
+      const path = join(copy, 'src', 'idempotency', 'store', file);
+      const text = await readFile(path, 'utf8');
+      expect(text).toMatch(guard);
+      await writeFile(path, text.replace(guard, ''));
+    }
 
     const demo = runProgram(DEMO, { DATABASE_URL: database.connectionString }, copy);
     expect(await demo.exited).toBe(1);
-    expect(demo.output()).toContain('WRONG: expected 1 and paid, REQUEST_ID_REUSED');
+    expect(demo.output()).toContain(told);
+    // What the guard is not for goes well, also where the demo has been before.
+    expect(demo.output()).toContain('= attempts: 1, payments: 1, as it must be');
     expect(demo.output().trim().split('\n').at(-1)).toBe('A count is wrong.');
     await rm(copy, { recursive: true, force: true });
   });
@@ -72,6 +114,13 @@ describe('the demo, on a database of its own', () => {
     await until('its files are gone', async () => !(await isThere(directory)));
   });
 });
+
+/** The lines of the table. */
+function attemptsOf(demo: RunningProgram): readonly Readonly<Record<string, string>>[] {
+  const line =
+    /^\d\d:\d\d:\d\d\.\d{3} {2}…[0-9a-f]{7} {2}(?<process>p\d) (?<pid>\d+) +(?<outcome>\S+) +(?<payments>\d+)$/gm;
+  return [...demo.output().matchAll(line)].map(({ groups = {} }) => groups);
+}
 
 /** What the demo needs of this package, in a directory of its own. */
 async function copyPackage(): Promise<string> {
