@@ -3,7 +3,10 @@ import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import { writeCanonical } from './canonical-writer';
 import { messageShape } from './message-shape';
 
-/** The bytes of a request are not a message of its type, or it contains itself more than 100 levels deep. */
+/**
+ * The bytes of a request are not a message of its type, or it is more than is compared: messages in one another more than
+ * 100 levels deep (`MAX_DEPTH`), or more than 100,000 fields (`MAX_FIELDS`).
+ */
 export class UnreadableRequestError extends Error {
   override readonly name = 'UnreadableRequestError';
 }

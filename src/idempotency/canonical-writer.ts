@@ -1,25 +1,19 @@
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import type { FieldLayout, FieldShape, MessageShape, ValueShape } from './message-shape';
 import type { NumberForm } from './number-form';
-import { type Range, scanMessage, type UnknownField } from './wire-scan';
-
-/** Bytes and the reader that walks over them. */
-interface Source {
-  readonly bytes: Uint8Array;
-  readonly reader: BinaryReader;
-}
+import { type FieldAllowance, MAX_FIELDS, type Range, scanMessage, type Source, type UnknownField } from './wire-scan';
 
 /**
  * Writes the canonical form of a message; `canonicalForm` says what that is.
  *
- * @throws Error where the bytes are not a message of that shape
+ * @throws Error where the bytes are not a message of that shape, or hold more than `MAX_DEPTH` and `MAX_FIELDS` allow
  */
 export function writeCanonical(writer: BinaryWriter, shape: MessageShape, bytes: Uint8Array): void {
-  writeMessage(writer, shape, sourceOf(bytes), wholeOf(bytes), 1);
+  writeMessage(writer, shape, sourceOf(bytes, { left: MAX_FIELDS }), wholeOf(bytes), 1);
 }
 
-function sourceOf(bytes: Uint8Array): Source {
-  return { bytes, reader: new BinaryReader(bytes) };
+function sourceOf(bytes: Uint8Array, allowance: FieldAllowance): Source {
+  return { bytes, reader: new BinaryReader(bytes), allowance };
 }
 
 function wholeOf(bytes: Uint8Array): Range {
@@ -27,19 +21,35 @@ function wholeOf(bytes: Uint8Array): Range {
 }
 
 function writeMessage(writer: BinaryWriter, shape: MessageShape, source: Source, range: Range, depth: number): void {
-  const { values, unknown } = scanMessage(shape, source.reader, range, depth);
-  const rest = unknown.toSorted((left, right) => left.number - right.number);
+  const { values, unknown } = scanMessage(shape, source, range, depth);
+  const rest = inOrderOfNumbers(unknown);
   let written = 0;
-  const writeUnknownBelow = (number: number): void => {
-    for (let field = rest[written]; field !== undefined && field.number < number; field = rest[++written]) {
-      writeUnknown(writer, source, field);
-    }
-  };
-  shape.fields.forEach((field, slot) => {
-    writeUnknownBelow(field.number);
-    writeField(writer, field, source, values[slot] ?? [], depth);
-  });
-  writeUnknownBelow(Infinity);
+  for (const [slot, field] of shape.fields.entries()) {
+    written = writeUnknownBelow(field.number, writer, source, rest, written);
+    writeField(writer, field, source, values[slot], depth);
+  }
+  writeUnknownBelow(Infinity, writer, source, rest, written);
+}
+
+/** Most senders write fields in the order of their numbers, and then there is nothing to sort. */
+function inOrderOfNumbers(fields: readonly UnknownField[]): readonly UnknownField[] {
+  const inOrder = fields.every(({ number }, place) => number >= (fields[place - 1]?.number ?? 0));
+  return inOrder ? fields : fields.toSorted((left, right) => left.number - right.number);
+}
+
+/** Returns how many of the fields are written then. */
+function writeUnknownBelow(
+  limit: number,
+  writer: BinaryWriter,
+  source: Source,
+  fields: readonly UnknownField[],
+  written: number,
+): number {
+  let next = written;
+  for (let field = fields[next]; field !== undefined && field.number < limit; field = fields[++next]) {
+    writeUnknown(writer, source, field);
+  }
+  return next;
 }
 
 function writeUnknown(writer: BinaryWriter, { bytes }: Source, { number, wireType, start, end }: UnknownField): void {
@@ -50,21 +60,21 @@ function writeField(
   writer: BinaryWriter,
   field: FieldShape,
   source: Source,
-  values: readonly Range[],
+  values: readonly Range[] | undefined,
   depth: number,
 ): void {
   if (field.leftOut) return;
-  const [first, ...others] = values;
-  if (first === undefined) {
+  const first = values?.[0];
+  if (values === undefined || first === undefined) {
     if (field.whenAbsent !== undefined) writer.raw(field.whenAbsent);
     return;
   }
   const { layout } = field;
   switch (layout.kind) {
     case 'singular':
-      if (others.length > 0) {
+      if (values.length > 1) {
         const merged = Buffer.concat(values.map(({ start, end }) => source.bytes.subarray(start, end)));
-        writeValue(writer, field, layout.value, sourceOf(merged), wholeOf(merged), depth);
+        writeValue(writer, field, layout.value, sourceOf(merged, source.allowance), wholeOf(merged), depth);
       } else if (!(layout.implicitPresence && isDefault(layout.value, source, first))) {
         writeValue(writer, field, layout.value, source, first, depth);
       }
@@ -76,9 +86,7 @@ function writeField(
       writePacked(writer, field.number, layout.form, source, values);
       return;
     case 'map':
-      for (const entry of canonicalEntries(layout, source, values, depth)) {
-        writer.tag(field.number, WireType.LengthDelimited).bytes(entry);
-      }
+      writeEntries(writer, field.number, layout, source, values, depth);
       return;
   }
 }
@@ -136,30 +144,51 @@ function writePacked(
   writer.join();
 }
 
-/** The entries of a map in the order of their keys, those with one key in the order they came. */
-function canonicalEntries(
+/**
+ * Writes the entries of a map in the order of their keys, those with one key in the order they came. All are first written
+ * as they came and then moved: buffers and readers for each would take longer than all the rest.
+ */
+function writeEntries(
+  writer: BinaryWriter,
+  number: number,
   { entry: shape, laterWins }: FieldLayout & { kind: 'map' },
   source: Source,
   values: readonly Range[],
   depth: number,
-): readonly Uint8Array[] {
-  const writer = new BinaryWriter();
-  const entries = new Map<string, Uint8Array[]>();
+): void {
+  const unordered = new BinaryWriter();
   for (const range of values) {
-    writeMessage(writer, shape, source, range, depth + 1);
-    const entry = writer.finish();
-    const key = keyOf(entry);
-    const earlier = entries.get(key);
-    if (earlier === undefined || laterWins) entries.set(key, [entry]);
-    else earlier.push(entry);
+    unordered.fork();
+    writeMessage(unordered, shape, source, range, depth + 1);
+    unordered.join();
   }
-  return [...entries].sort(([left], [right]) => (left < right ? -1 : 1)).flatMap(([, sameKey]) => sameKey);
+  const bytes = Buffer.from(unordered.finish().buffer);
+  const byKey = new Map<string, Range[]>();
+  for (const { key, ...range } of keyedEntries(bytes)) {
+    const earlier = laterWins ? undefined : byKey.get(key);
+    if (earlier === undefined) byKey.set(key, [range]);
+    else earlier.push(range);
+  }
+  for (const key of [...byKey.keys()].sort()) {
+    for (const { start, end } of byKey.get(key) ?? []) {
+      writer.tag(number, WireType.LengthDelimited).raw(bytes.subarray(start, end));
+    }
+  }
 }
 
-/** The key of an entry in its canonical form, where it comes first; one character per byte. */
-function keyOf(entry: Uint8Array): string {
-  const reader = new BinaryReader(entry);
-  const [number, wireType] = reader.tag();
-  reader.skip(wireType, number);
-  return Buffer.from(entry.buffer, entry.byteOffset, reader.pos).toString('latin1');
+/**
+ * Where each entry is, with its length. Its key is that of its canonical form, where it comes first; one character per
+ * byte.
+ */
+function* keyedEntries(bytes: Buffer): Generator<Range & { readonly key: string }> {
+  const reader = new BinaryReader(bytes);
+  for (let start = 0; start < bytes.length; start = reader.pos) {
+    const length = reader.uint32();
+    const keyStart = reader.pos;
+    const [number, wireType] = reader.tag();
+    reader.skip(wireType, number);
+    const key = bytes.toString('latin1', keyStart, reader.pos);
+    reader.pos = keyStart + length;
+    yield { key, start, end: reader.pos };
+  }
 }

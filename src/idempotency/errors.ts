@@ -65,6 +65,8 @@ export interface ErrorInfo {
  */
 export class StatusError extends Error {
   override readonly name = 'StatusError';
+  /** For the caller. Half a surrogate pair, which no wire carries, and NUL, which no table keeps, are replaced. */
+  readonly details: string;
 
   /**
    * @param code gRPC status code, not OK
@@ -74,11 +76,13 @@ export class StatusError extends Error {
    */
   constructor(
     readonly code: status,
-    readonly details: string,
+    details: string,
     readonly violations: readonly FieldViolation[] = [],
     readonly info?: ErrorInfo,
   ) {
-    super(`${status[code]}: ${details}`);
+    const sendable = details.toWellFormed().replaceAll('\0', '\uFFFD');
+    super(`${status[code]}: ${sendable}`);
+    this.details = sendable;
     if (code === status.OK) throw new TypeError('StatusError needs an error code; return the answer instead');
   }
 }

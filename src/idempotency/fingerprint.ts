@@ -18,7 +18,7 @@ const CANONICAL = { start: RECEIVED.end, end: RECEIVED.end + HASH_BYTES };
  *
  * @param request the type of the request
  * @param bytes the request as received
- * @throws UnreadableRequestError where the bytes are not a message of that type
+ * @throws UnreadableRequestError where the bytes are not a message of that type, or too deep or too many to compare
  */
 export function fingerprint(request: DescMessage, bytes: Uint8Array): Buffer {
   return Buffer.concat([

@@ -61,6 +61,13 @@ describe('the calls of a payment', () => {
     expect(replayed.bytes).toEqual(paid.bytes);
   });
 
+  it('have the times of the database, whatever the clock of the process says', async () => {
+    await used.database.rows("ALTER TABLE payments ALTER created_at SET DEFAULT '2001-01-01Z'");
+    const { response } = await pay();
+    await used.database.rows('ALTER TABLE payments ALTER created_at SET DEFAULT now()');
+    expect(response?.payment).toMatchObject({ create_time: { seconds: String(Date.UTC(2001, 0) / 1000) } });
+  });
+
   // Case E3: both amounts are the same number in a double.
   it('tells amounts apart that differ only beyond 53 bits', async () => {
     const requestId = randomUUID();

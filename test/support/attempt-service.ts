@@ -43,6 +43,8 @@ export interface AttemptServiceOptions {
   /** Serves RequestsService too. Default false. */
   readonly withRequests?: boolean;
   /** Puts the server together. Default: interceptor and service, as they belong together. */
+  /** Listens after `events`; may throw. */
+  readonly onEvent?: (event: ServerEvent) => void;
   readonly assemble?: (idempotency: Idempotency<Tx>, handlers: PaymentHandlers) => Server;
 }
 
@@ -73,7 +75,11 @@ export async function startAttemptService(options: AttemptServiceOptions = {}): 
   const store = wrapStore(await openPostgresStore({ business, records, policies: policies.all() }));
   await createDays(records);
   const events: ServerEvent[] = [];
-  const idempotency = createIdempotency({ policies, store, principal, onEvent: (event) => void events.push(event) });
+  const onEvent = (event: ServerEvent): void => {
+    events.push(event);
+    options.onEvent?.(event);
+  };
+  const idempotency = createIdempotency({ policies, store, principal, onEvent });
   let current: PaymentHandlers = {};
   const unhandled = () => Promise.reject(new Error('this test gave no such handler'));
   const server = (options.assemble ?? assembled)(idempotency, {

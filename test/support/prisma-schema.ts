@@ -69,7 +69,8 @@ function describeColumn(line: string): string {
   const postgresType = TYPES[native === undefined ? type : `${type} ${native}`];
   if (postgresType === undefined) throw new Error(`can't read the type in: ${line}`);
   const written = / @default\((.*?)\)(?= |$)/.exec(line)?.[1];
-  const value = written?.replace(/^"(.*)"$/, `'$1'::${postgresType}`);
+  // What the database makes by itself is written as SQL; so Prisma sends no value of its own.
+  const value = written?.replace(/^dbgenerated\("(.*)"\)$/, '$1').replace(/^"(.*)"$/, `'$1'::${postgresType}`);
   return [
     columnName(line),
     postgresType,

@@ -155,6 +155,16 @@ test('contradictions are told with the other faults, in the order of the table; 
   expect(faults({ GRPC_HOST: ' ' })).toEqual(['GRPC_HOST']);
 });
 
+test('one port serves one thing, except 0, which is another one each time', () => {
+  expect(() => readConfig({ GRPC_PORT: '8080', OPS_PORT: '8080' })).toThrow(
+    'OPS_PORT is "8080": expected another port than that of GRPC_PORT',
+  );
+  expect(faultOf('GRPC_PORT', '9464')?.variable).toBe('OPS_PORT');
+  expect(() => readConfig({ GRPC_PORT: '0', OPS_PORT: '0' })).not.toThrow();
+  // What could not be read is not the same as anything.
+  expect(() => readConfig({ GRPC_PORT: 'http', OPS_PORT: 'http' })).not.toThrow('another port');
+});
+
 test.each(['MIGRATE', 'AUTH_MODE'])('%s is one of its words', (variable) => {
   expect(faultOf(variable, 'yes')?.expected).toMatch(/^one of \w+, \w+/);
 });

@@ -47,6 +47,7 @@ describe('the policies of our own protos', () => {
   it('say what the contract says', () => {
     const told = registry.all().map(({ method, level, key }) => `${method} ${level} ${key}`);
     expect(told).toEqual([
+      'GetRequest NO_SIDE_EFFECTS IGNORED',
       'CreatePayment UNKNOWN REQUIRED',
       'RefundPayment UNKNOWN REQUIRED',
       'GetPayment NO_SIDE_EFFECTS IGNORED',

@@ -26,7 +26,7 @@ function createClient() {
   };
   const client = {
     order: { find: () => query('find'), fail: () => query('fail'), fields: { id: 'id' } },
-    $raw: () => query('raw'),
+    $queryRaw: () => query('raw'),
     version: () => 7,
     nothing: null,
   };
@@ -39,10 +39,10 @@ describe('a transaction client that can be sealed', () => {
     const { tx, seal } = sealable(client);
 
     expect(await tx.order.find()).toBe('find');
-    expect(await Promise.all([tx.$raw(), tx.order.find()])).toEqual(['raw', 'find']);
+    expect(await Promise.all([tx.$queryRaw(), tx.order.find()])).toEqual(['raw', 'find']);
     await expect(tx.order.fail()).rejects.toThrow('fail');
     expect(await tx.order.fail().catch(() => 'caught')).toBe('caught');
-    expect(await tx.$raw().finally(() => undefined)).toBe('raw');
+    expect(await tx.$queryRaw().finally(() => undefined)).toBe('raw');
 
     expect(seal).not.toThrow();
     expect(ran).toEqual(['find', 'raw', 'find', 'fail', 'fail', 'raw']);
@@ -73,9 +73,9 @@ describe('a transaction client that can be sealed', () => {
     const { tx, seal } = sealable(client);
 
     void tx.order.find();
-    void tx.$raw();
+    void tx.$queryRaw();
 
-    expect(seal).toThrow(new UnfinishedStatementError(['order.find', '$raw']));
+    expect(seal).toThrow(new UnfinishedStatementError(['order.find', '$queryRaw']));
     expect(ran).toEqual([]);
   });
 
@@ -136,13 +136,25 @@ describe('a transaction client that can be sealed', () => {
     const { client, ran } = createClient();
     const { tx, seal } = sealable(client);
     const { order } = tx;
-    const made = tx.$raw();
+    const made = tx.$queryRaw();
     expect(seal).toThrow(UnfinishedStatementError);
 
-    expect(() => tx.$raw()).toThrow("$raw after the transaction's function had returned; it was not run");
+    expect(() => tx.$queryRaw()).toThrow("$queryRaw after the transaction's function had returned; it was not run");
     expect(() => order.find()).toThrow('order.find after');
     // Thrown from `then` itself, which awaiting turns into a rejection.
-    await expect(Promise.resolve(made)).rejects.toThrow('$raw after');
+    await expect(Promise.resolve(made)).rejects.toThrow('$queryRaw after');
     expect(ran).toEqual([]);
+  });
+});
+
+describe('a transaction client inside complete', () => {
+  it('offers raw queries and models, and nothing that leads around the count', () => {
+    const inner = { $transaction: () => 'raw client', $extends: () => 'raw client', $parent: {}, $queryRaw: () => 1 };
+    const { tx } = sealable(inner);
+
+    expect(() => tx.$transaction()).toThrow('$transaction is not offered inside complete');
+    expect(() => tx.$extends()).toThrow('$extends is not offered inside complete');
+    expect(tx.$parent).toBeUndefined();
+    expect(tx.$queryRaw()).toBe(1);
   });
 });

@@ -1,5 +1,6 @@
 import type { ClientEventListener } from '../events';
 import type { PolicyRegistry } from '../policy';
+import { quietListener } from '../quiet-listener';
 import { REQUEST_ID } from '../wire/metadata';
 
 /** The longest wait that a Node timer and the gRPC deadline arithmetic of a Node server carry (2^31 − 1 ms, 24.8 days). */
@@ -53,7 +54,8 @@ export function clientSettings(options: ClientOptions): ClientSettings {
     backoffMultiplier: options.backoffMultiplier ?? 2,
     maxBackoffMs: options.maxBackoffMs ?? Math.max(5_000, initialBackoffMs),
     random: options.random ?? Math.random,
-    onEvent: options.onEvent ?? (() => undefined),
+    onEvent:
+      typeof options.onEvent === 'function' ? quietListener(options.onEvent) : (options.onEvent ?? (() => undefined)),
   };
   const faults = faultsOf(settings);
   if (faults.length > 0) throw new TypeError(`client options: ${faults.join('; ')}`);

@@ -73,16 +73,26 @@ function admitKeyless(
       if (policy.level === 'UNKNOWN' && wasResent(metadata)) {
         return { kind: 'refuse', outcome: 'keyless_retry', refusal: refusals.keylessRetry(requestIdName, policy.path) };
       }
-      if (policy.key === 'REQUIRED') {
+      // An empty key, or its binary twin, is somebody's attempt to send one.
+      if (
+        policy.key === 'REQUIRED' ||
+        metadata.get(requestIdName).length + metadata.get(`${requestIdName}-bin`).length > 0
+      ) {
         return { kind: 'refuse', outcome: 'missing_key', refusal: refusals.missingKey(requestIdName, policy.path) };
       }
       return { kind: 'run_unclaimed', outcome: 'unprotected' };
   }
 }
 
+/** The largest number of an entry, 0 where there is none; several hops arrive joined with commas. */
+function countOf(metadata: Metadata, name: string): number {
+  const texts = metadata.get(name).flatMap((value) => String(value).split(','));
+  return Math.max(0, ...texts.map((text) => Number(text) || 0));
+}
+
 /** True when somebody on the way says that this is not the first time the call is sent. */
 function wasResent(metadata: Metadata): boolean {
-  return Number(metadata.get(PREVIOUS_ATTEMPTS)[0] ?? 0) > 0 || Number(metadata.get(ENVOY_ATTEMPT)[0] ?? 1) > 1;
+  return countOf(metadata, PREVIOUS_ATTEMPTS) > 0 || countOf(metadata, ENVOY_ATTEMPT) > 1;
 }
 
 function decide(claim: ClaimOutcome, request: ClaimRequest): Admission {

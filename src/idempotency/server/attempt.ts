@@ -34,7 +34,7 @@ export interface Attempt<Tx, Response> {
   /**
    * Adds to the log line of this call: order id, payment id, state. Never a body, never card data. What is published as
    * `resource` (`payments/<id>`) before or inside the function of `complete` is recorded with the answer: it is what
-   * RequestsService tells about the request.
+   * RequestsService tells about the request. What is published inside `complete` counts only if it commits.
    */
   publish(fields: PublishedFields): void;
 }
@@ -81,17 +81,25 @@ export function startAttempt<Tx extends object, Response>(
   const { scope, requestId, metadata, deadline, store, claim, leaseMs, serialize } = options;
   const limits = { maxWaitMs: leaseMs, timeoutMs: leaseMs };
   let published: PublishedFields = {};
+  /** Published inside a transaction: true only if it commits. */
+  let staged: PublishedFields = {};
+  let isOver = false;
   let ending: AttemptEnding = { kind: 'not_completed' };
   let running: Promise<unknown> | undefined;
 
   const completeOnce = async <R extends Response | Rejection>(work: (tx: Tx) => Promise<R>): Promise<R> => {
+    if (isOver) throw new CompletionFailedError('the handler has returned; complete before it does');
     if (running !== undefined) throw new CompletionFailedError('complete is already running; await it');
     if (ending.kind !== 'not_completed' && ending.kind !== 'failed') {
       throw new CompletionFailedError('this attempt has ended; complete it once');
     }
     const completing = completeInOneTransaction<Tx, Response, R>({
-      ...{ store, claim, work, serialize, limits },
-      resource: () => published['resource'],
+      ...{ store, claim, serialize, limits },
+      work: (tx) => {
+        staged = {};
+        return work(tx);
+      },
+      resource: () => ({ ...published, ...staged })['resource'],
     });
     running = completing;
     try {
@@ -99,6 +107,7 @@ export function startAttempt<Tx extends object, Response>(
       ending = completion;
       switch (completion.kind) {
         case 'committed':
+          published = { ...published, ...staged };
           return completion.result;
         case 'fenced':
           throw new CompletionFailedError('the claim was lost; everything was rolled back');
@@ -109,6 +118,7 @@ export function startAttempt<Tx extends object, Response>(
       if (!(error instanceof CompletionFailedError)) ending = { kind: 'failed', error };
       throw error;
     } finally {
+      staged = {};
       running = undefined;
     }
   };
@@ -128,12 +138,14 @@ export function startAttempt<Tx extends object, Response>(
       deadline,
       complete,
       publish: (fields) => {
-        published = { ...published, ...fields };
+        if (running === undefined) published = { ...published, ...fields };
+        else staged = { ...staged, ...fields };
       },
     },
     published: () => published,
     ending: async () => {
       while (running !== undefined) await running.catch(() => undefined);
+      isOver = true;
       return ending;
     },
   };

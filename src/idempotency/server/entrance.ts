@@ -72,9 +72,12 @@ async function decide<Tx>(
   }
 }
 
-/** The decoder of the service took it for a message, but it nests deeper than any that may be compared. */
+/** The decoder of the service may take it for a message, but it is more than may be compared. */
 function unreadable(): StatusError {
-  return new StatusError(status.INVALID_ARGUMENT, 'the request is nested too deeply or is not a message of its type');
+  return new StatusError(
+    status.INVALID_ARGUMENT,
+    'the request is nested too deeply, holds too many fields, or is not a message of its type',
+  );
 }
 
 function turnedBack(reply: WireReply): Entrance {

@@ -1,6 +1,7 @@
 import type { Server, ServerInterceptor, ServiceDefinition } from '@grpc/grpc-js';
 import type { ServerEventListener } from '../events';
 import type { PolicyRegistry } from '../policy';
+import { quietListener } from '../quiet-listener';
 import { assertServable } from '../policy-registry';
 import type { IdempotencyStore } from '../store/store';
 import { REQUEST_ID } from '../wire/metadata';
@@ -44,7 +45,8 @@ export interface Idempotency<Tx> {
 
 /** Makes the protection of one server. */
 export function createIdempotency<Tx extends object>(options: IdempotencyOptions<Tx>): Idempotency<Tx> {
-  const { policies, store, principal, onEvent = () => undefined, requestIdName = REQUEST_ID } = options;
+  const { policies, store, principal, requestIdName = REQUEST_ID } = options;
+  const onEvent = quietListener(options.onEvent ?? (() => undefined));
   const contexts = new WeakMap();
   const running = createRunningCalls();
   const shared = { policies, store, contexts, running, onEvent };

@@ -62,7 +62,8 @@ export function inProgress(leaseLeftMs: number, resource: string | undefined): R
   return {
     reason: 'REQUEST_IN_PROGRESS',
     message: 'an attempt with this key is still running: retry with the same key for its answer',
-    retryAfterMs: Math.min(IN_PROGRESS_RETRY_MS, Math.max(50, leaseLeftMs)),
+    // No lease left means that somebody has the row in hand just now.
+    retryAfterMs: leaseLeftMs > 0 ? Math.min(IN_PROGRESS_RETRY_MS, Math.max(50, leaseLeftMs)) : IN_PROGRESS_RETRY_MS,
     ...(resource === undefined ? {} : { resource }),
   };
 }

@@ -20,7 +20,7 @@ export function wireReply(reply: Reply): WireReply {
       const metadata = readTrailers(trailers);
       if (reply.replayed) metadata.set(REPLAYED, 'true');
       if (reply.expiresAt !== undefined) metadata.set(EXPIRES_AT, reply.expiresAt.toISOString());
-      return { status: { code, details: message, metadata }, response, reason: undefined };
+      return { status: { code, details: message, metadata }, response, reason: reply.reason };
     }
     case 'refuse':
       return { status: refusalStatus(reply.refusal), response: undefined, reason: reply.refusal.reason };

@@ -15,7 +15,14 @@ export type Handler<Tx, Request, Response> = (
 
 /** What the caller is told. */
 export type Reply =
-  | { readonly kind: 'answer'; readonly answer: RecordedAnswer; readonly replayed: boolean; readonly expiresAt?: Date }
+  | {
+      readonly kind: 'answer';
+      readonly answer: RecordedAnswer;
+      readonly replayed: boolean;
+      readonly expiresAt?: Date;
+      /** For the log: why the answer is another attempt's. */
+      readonly reason?: 'CLAIM_LOST';
+    }
   | { readonly kind: 'refuse'; readonly refusal: Refusal }
   /** The handler said so on purpose. */
   | { readonly kind: 'status'; readonly error: StatusError }
@@ -86,6 +93,7 @@ function unclaimedReply<Tx, Request, Response>(
   ended: AttemptEnding,
 ): Reply {
   if (ended.kind === 'unknown') return unknownReply(run, ended.error);
+  if (ended.kind === 'committed') return committedReply(run, result, ended.answer);
   if (result.kind === 'threw') return failureReply(run, result.error);
   if (ended.kind === 'failed') return failureReply(run, ended.error, SWALLOWED);
   try {
@@ -104,8 +112,7 @@ async function claimedReply<Tx, Request, Response>(
   const { policy, onEvent } = run;
   switch (ended.kind) {
     case 'committed':
-      if (result.kind === 'threw') report(run, 'the handler threw after its answer was committed', result.error);
-      return { kind: 'answer', answer: ended.answer, replayed: false, expiresAt: claim.expiresAt };
+      return { ...committedReply(run, result, ended.answer), expiresAt: claim.expiresAt };
     case 'fenced':
       onEvent({ type: 'fenced', path: policy.path });
       return fencedReply(run, request);
@@ -122,6 +129,16 @@ async function claimedReply<Tx, Request, Response>(
   }
 }
 
+/** What was committed is the answer, whatever the handler did afterwards. */
+function committedReply<Tx, Request, Response>(
+  run: Run<Tx, Request, Response>,
+  result: HandlerResult<Response>,
+  answer: RecordedAnswer,
+): Extract<Reply, { kind: 'answer' }> {
+  if (result.kind === 'threw') report(run, 'the handler threw after its answer was committed', result.error);
+  return { kind: 'answer', answer, replayed: false };
+}
+
 /** The claim went to another attempt: its answer is ours too, once there is one. */
 async function fencedReply<Tx, Request, Response>(
   run: Run<Tx, Request, Response>,
@@ -131,7 +148,7 @@ async function fencedReply<Tx, Request, Response>(
     const found = await run.store.lookUp(request);
     switch (found.kind) {
       case 'completed':
-        return { kind: 'answer', answer: found.answer, replayed: true, expiresAt: found.expiresAt };
+        return { ...found, kind: 'answer', replayed: true, reason: 'CLAIM_LOST' };
       case 'mismatch':
         return { kind: 'refuse', refusal: refusals.mismatch() };
       case 'parked':

@@ -12,10 +12,11 @@ export function createRunningCalls(): RunningCalls {
   return {
     track: (work) => {
       running.add(work);
-      void work.finally(() => running.delete(work));
+      const end = (): void => void running.delete(work);
+      work.then(end, end);
     },
     idle: async () => {
-      while (running.size > 0) await Promise.all(running);
+      while (running.size > 0) await Promise.allSettled(running);
     },
   };
 }

@@ -24,6 +24,18 @@ export class UnfinishedStatementError extends Error {
   }
 }
 
+/**
+ * What may be called on the client itself: raw queries. Whatever else starts with `$` opens a way around: a nested
+ * `$transaction` hands out a client that nobody counts.
+ */
+const OFFERED: ReadonlySet<string> = new Set([
+  '$executeRaw',
+  '$executeRawUnsafe',
+  '$queryRaw',
+  '$queryRawTyped',
+  '$queryRawUnsafe',
+]);
+
 /** Wraps a transaction client, its models included. */
 export function sealable<Tx extends object>(client: Tx): SealedTransaction<Tx> {
   const unfinished = new Map<symbol, string>();
@@ -60,6 +72,9 @@ export function sealable<Tx extends object>(client: Tx): SealedTransaction<Tx> {
         const value: unknown = Reflect.get(inner, name);
         if (typeof name === 'symbol') return value;
         const operation = path === '' ? name : `${path}.${name}`;
+        if (name.startsWith('$') && !OFFERED.has(name)) {
+          return typeof value === 'function' ? () => refuse(operation) : undefined;
+        }
         if (typeof value === 'function') {
           return (...values: unknown[]): unknown => {
             refuseWhenSealed(operation);
@@ -78,6 +93,10 @@ export function sealable<Tx extends object>(client: Tx): SealedTransaction<Tx> {
       if (unfinished.size > 0) throw new UnfinishedStatementError([...unfinished.values()]);
     },
   };
+}
+
+function refuse(operation: string): never {
+  throw new Error(`${operation} is not offered inside complete: it would run statements that the fence does not cover`);
 }
 
 /**

@@ -80,9 +80,14 @@ function adaptHandler<Tx extends object>(
     });
     const sent = wireReply(reply);
     report.ended(sent, published);
-    if (sent.status.code === status.OK && sent.response !== undefined) {
-      callback(null, new SerializedResponse(sent.response), sent.status.metadata);
-    } else callback(sent.status);
+    try {
+      if (sent.status.code === status.OK && sent.response !== undefined) {
+        callback(null, new SerializedResponse(sent.response), sent.status.metadata);
+      } else callback(sent.status);
+    } catch (error) {
+      report.fault('a reply could not be sent', error);
+      callback(wireReply({ kind: 'fault' }).status);
+    }
   };
 
   return (call, callback) => running.track(run(call, callback));

@@ -25,11 +25,15 @@ const ROUNDS = 5;
  * recognises its own row when it is repeated.
  */
 export async function claimKey(context: ClaimContext, ownerToken: string): Promise<ClaimOutcome> {
+  let missedTakeovers = 0;
   for (let round = 1; ; round += 1) {
     try {
       const outcome = await claimOnce(context, ownerToken);
-      if (outcome !== 'moved') return outcome;
-      if (round === ROUNDS) return { kind: 'in_progress', leaseLeftMs: 0, resource: undefined };
+      if (outcome !== 'moved' && outcome !== 'missed') return outcome;
+      if (outcome === 'missed') missedTakeovers += 1;
+      // Missed once, somebody may just have completed it; missed twice, somebody has the row in hand.
+      if (round === ROUNDS || missedTakeovers === 2)
+        return { kind: 'in_progress', leaseLeftMs: 0, resource: undefined };
     } catch (error) {
       if (isLockTimeout(error)) return { kind: 'in_progress', leaseLeftMs: 0, resource: undefined };
       if (round === ROUNDS || !(isSerializationFailure(error) || isLostConnection(error))) throw error;
@@ -38,7 +42,7 @@ export async function claimKey(context: ClaimContext, ownerToken: string): Promi
   }
 }
 
-async function claimOnce(context: ClaimContext, ownerToken: string): Promise<ClaimOutcome | 'moved'> {
+async function claimOnce(context: ClaimContext, ownerToken: string): Promise<ClaimOutcome | 'moved' | 'missed'> {
   const { records, request, id, methodId } = context;
   const createdAtMs = await insertClaim(context, ownerToken);
   if (createdAtMs !== undefined) return granted(context, ownerToken, { attempt: 1, createdAtMs }, false);
@@ -53,7 +57,7 @@ async function claimOnce(context: ClaimContext, ownerToken: string): Promise<Cla
       if (row.ownerToken === ownerToken) return granted(context, ownerToken, row, row.attempt > 1);
       if (found.leaseLeftMs > 0) return { ...found, kind: 'in_progress' };
       const taken = await takeOverIfExpired(context, row.ownerToken, ownerToken);
-      return taken === undefined ? 'moved' : granted(context, ownerToken, taken, true);
+      return taken === undefined ? 'missed' : granted(context, ownerToken, taken, true);
     }
     case 'completed':
     case 'mismatch':

@@ -76,16 +76,20 @@ SELECT record.state, record.method, record.scope, record.request_id AS "requestI
 
 /**
  * Takes over a claim whose lease is over, from the owner that was seen and no other. Without the state, it would take a
- * completed record and run it again.
+ * completed record and run it again. It waits for nobody: duplicates of one key behind a slow completer would hold all
+ * connections of the store, and every other key would wait with them.
  *
  * $1 bucket, $2 id, $3 token seen, $4 new token, $5 lease ms, $6 instance
  */
 export const TAKE_OVER_IF_EXPIRED = `
-WITH setting AS MATERIALIZED (SELECT ${QUICKLY}, ${PATIENCE})
+WITH setting AS MATERIALIZED (SELECT ${QUICKLY}, ${PATIENCE}),
+free AS MATERIALIZED (
+  SELECT 1 FROM idempotency_record WHERE bucket = $1::date AND id = $2::uuid FOR UPDATE SKIP LOCKED
+)
 UPDATE idempotency_record AS record
 SET owner_token = $4::uuid, attempt = record.attempt + 1, instance = $6::text,
   lease_until = now() + $5::float8 * interval '1 millisecond'
-FROM setting
+FROM setting, free
 WHERE record.bucket = $1::date AND record.id = $2::uuid
   AND record.owner_token = $3::uuid
   AND record.state = 'claimed'
@@ -117,11 +121,13 @@ RETURNING record.attempt`;
 
 /** Gives a key back. $1 bucket, $2 id, $3 owner token */
 export const RELEASE_IF_HELD = `
-DELETE FROM idempotency_record
-WHERE bucket = $1::date AND id = $2::uuid
-  AND owner_token = $3::uuid
-  AND state = 'claimed'
-RETURNING attempt`;
+WITH setting AS MATERIALIZED (SELECT ${PATIENCE})
+DELETE FROM idempotency_record AS record
+USING setting
+WHERE record.bucket = $1::date AND record.id = $2::uuid
+  AND record.owner_token = $3::uuid
+  AND record.state = 'claimed'
+RETURNING record.attempt`;
 
 /** Fails in a transaction that Postgres has aborted, and is nothing else. */
 export const ASSERT_NOT_ABORTED = `SELECT 1 AS alive`;
