@@ -10,6 +10,8 @@ export interface DemoProcess {
   /** Its name and its process id, for a column of the table. */
   readonly label: string;
   readonly client: PaymentsServiceClient;
+  /** How often it has asked the card network for an amount. */
+  authorizationsAsked(): number;
   /** Makes the card network silent towards this process, and resolves then; `asked` resolves when it is next asked. */
   holdAuthorizations(): Promise<{ readonly asked: Promise<void> }>;
   /** Lets the card network answer what it was asked. */
@@ -31,11 +33,13 @@ export async function startDemoProcess(name: string, options: DemoServiceOptions
   });
   const exited = once(child, 'exit');
   const waiting = { held: (): void => undefined, asked: (): void => undefined };
+  let authorizationsAsked = 0;
   const grpcPort = await new Promise<number>((resolve, reject) => {
     void exited.then(() => reject(new Error(`${name} ended before it was ready`)));
     child.on('message', (message: FromDemoService) => {
       if (message.type === 'ready') resolve(message.grpcPort);
       else waiting[message.type]();
+      if (message.type === 'asked') authorizationsAsked += 1;
     });
   });
   const client = new PaymentsServiceClient(`127.0.0.1:${grpcPort}`, credentials.createInsecure());
@@ -48,6 +52,7 @@ export async function startDemoProcess(name: string, options: DemoServiceOptions
   };
   return {
     ...{ label: `${name} ${child.pid}`, client },
+    authorizationsAsked: () => authorizationsAsked,
     holdAuthorizations: async () => {
       const held = new Promise<void>((resolve) => (waiting.held = resolve));
       const asked = new Promise<void>((resolve) => (waiting.asked = resolve));

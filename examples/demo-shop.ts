@@ -1,6 +1,7 @@
 import { connect } from '../src/database/connect';
 import { openDemoDatabase } from './demo-database';
 import { type Attempt, type Intent, payOnce } from './demo-payment';
+import { tableHeader, tableRow } from './demo-table';
 import { type DemoProcess, startDemoProcess } from './demo-process';
 
 /** So that a takeover can be watched. In production it is longer than any handler takes. */
@@ -36,14 +37,16 @@ export async function openShop(print: (line: string) => void): Promise<Shop> {
     const connections = connect({ connectionString });
     opened.push(() => connections.close());
     const countPayments = (): Promise<number> => connections.business.payment.count();
+    const sent = new Map<string, number>();
     const attempt = async (intent: Intent, process: DemoProcess): Promise<Attempt> => {
+      const number = (sent.get(intent.requestId) ?? 0) + 1;
+      sent.set(intent.requestId, number);
       const ended = await payOnce(process.client, intent);
-      const time = new Date().toISOString().slice(11, 23);
-      const columns = [time, `…${intent.requestId.slice(-7)}`, process.label.padEnd(10), ended.outcome.padEnd(19)];
-      print(`${columns.join('  ')}  ${await countPayments()}`);
+      const payments = await connections.business.payment.count({ where: { orderId: intent.orderId } });
+      print(tableRow({ intent, number, process: process.label, outcome: ended.outcome, payments }));
       return ended;
     };
-    print('time          key       process     outcome              payments so far');
+    print(tableHeader());
     return { p1, p2, attempt, countPayments, close };
   } catch (error) {
     await close();

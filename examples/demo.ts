@@ -49,7 +49,10 @@ async function main(): Promise<void> {
   try {
     let allRight = true;
     for (const scene of SCENES) allRight = (await show(scene, shop, interrupted)) && allRight;
-    console.log(allRight ? '\nNobody was charged twice.' : '\nA count is wrong.');
+    const asked = shop.p1.authorizationsAsked() + shop.p2.authorizationsAsked();
+    const why = allRight ? ': once per payment, and once by the process that was killed' : '';
+    console.log(`\nThe card network was asked ${asked} times${why}.`);
+    console.log(allRight ? 'No intent was paid twice.' : 'A count is wrong.');
     if (!allRight) process.exitCode = 1;
   } finally {
     await shop.close();

@@ -14,7 +14,7 @@ async function main(args: readonly string[]): Promise<void> {
   process.on('unhandledRejection', (error) => logger.error(error, 'a promise was rejected and nobody looked'));
 
   const starting = startApp({ config, logger });
-  const stopOnce = oneTime(async (signal: string) => {
+  const stopOnce = oneTime(starting, async (signal: string) => {
     logger.info({ signal }, 'stopping: running calls end first');
     await (await starting).stop();
     process.exit(0);
@@ -36,10 +36,14 @@ function answerArguments([argument, ...others]: readonly string[]): void {
   process.exitCode = 2;
 }
 
-/** A second signal changes nothing. */
-function oneTime(stop: (signal: string) => Promise<void>): (signal: string) => void {
+/** A second signal changes nothing once the start is over; before, it ends a start that may be stuck. */
+function oneTime(starting: Promise<unknown>, stop: (signal: string) => Promise<void>): (signal: string) => void {
   let stopping: Promise<void> | undefined;
+  let isStarting = true;
+  const startIsOver = (): void => void (isStarting = false);
+  starting.then(startIsOver, startIsOver);
   return (signal) => {
+    if (stopping !== undefined && isStarting) fail(new OperatorError(`ended by a second ${signal} during the start`));
     stopping ??= stop(signal).catch(fail);
   };
 }

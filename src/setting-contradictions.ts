@@ -4,11 +4,11 @@ import { SETTINGS } from './settings';
 
 /**
  * Finds settings that are right by themselves and wrong together: whoever can reach the service from another machine has
- * to be told apart (design 4.3), and tokens come from a file. A setting that is undefined could not be read; nothing is
+ * to be told apart (design 4.3), tokens come from a file, and a port serves one of two things. A setting that is undefined could not be read; nothing is
  * said about it.
  */
 export function contradictions(config: Partial<Config>): readonly SettingFault[] {
-  return [...unprotectedAddresses(config), ...tokensFileFaults(config)];
+  return [...unprotectedAddresses(config), ...tokensFileFaults(config), ...samePortFaults(config)];
 }
 
 function unprotectedAddresses({ authMode, grpcHost, opsHost }: Partial<Config>): readonly SettingFault[] {
@@ -34,4 +34,11 @@ function tokensFileFaults({ authMode, authTokensFile }: Partial<Config>): readon
     return [{ variable, value: authTokensFile, expected: 'nothing, since AUTH_MODE is none; or set AUTH_MODE=tokens' }];
   }
   return [];
+}
+
+/** Port 0 is another one each time. */
+function samePortFaults({ grpcPort, opsPort }: Partial<Config>): readonly SettingFault[] {
+  if (opsPort === undefined || opsPort === 0 || opsPort !== grpcPort) return [];
+  const { variable } = SETTINGS.opsPort;
+  return [{ variable, value: String(opsPort), expected: 'another port than that of GRPC_PORT' }];
 }

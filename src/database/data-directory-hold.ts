@@ -2,11 +2,15 @@ import { link, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { makeDataDirectory } from './data-directory';
 import { uniqueSuffix } from './unique-suffix';
 import { OperatorError } from '../operator-error';
 
 /** Longest path of a socket that every system takes: `sun_path` has 104 bytes on macOS, 108 on Linux. */
 const SOCKET_PATH_BYTES = 103;
+
+/** How the system says that nothing can be written in a directory; below /proc it denies that there is one. */
+const NOT_WRITABLE: readonly unknown[] = ['EACCES', 'EPERM', 'EROFS', 'ENOENT'];
 
 /** Somebody else holds the data directory. */
 export class DataDirectoryInUse extends OperatorError {
@@ -49,14 +53,16 @@ export interface DataDirectoryHold {
  * came, so whoever was late and took an old number sees the higher one and steps back.
  *
  * @throws DataDirectoryInUse when a living process holds it
+ * @throws DataDirectoryUnusable, or another OperatorError, when it can't be made or written
  */
 export async function holdDataDirectory(dataDirectory: string): Promise<DataDirectoryHold> {
+  await makeDataDirectory(dataDirectory);
   const directory = join(resolve(dataDirectory), 'hold');
   const name = uniqueSuffix();
   const note = join(directory, `${name}.note`);
   const socket = socketPath(directory, name);
   const server = await listenIn(directory, socket).catch((error: NodeJS.ErrnoException) => {
-    throw error.code === 'EACCES' ? new DataDirectoryNotWritable(resolve(dataDirectory), error) : error;
+    throw NOT_WRITABLE.includes(error.code) ? new DataDirectoryNotWritable(resolve(dataDirectory), error) : error;
   });
   try {
     await writeFile(note, socket);
@@ -83,7 +89,9 @@ function socketPath(directory: string, name: string): string {
 }
 
 async function listenIn(directory: string, socket: string): Promise<Server> {
-  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error;
+  });
   const server = createServer((connection) => connection.destroy()).listen(socket);
   await new Promise((done, reject) => server.once('listening', done).once('error', reject));
   // To hold a directory is no reason for a process to stay.

@@ -1,5 +1,6 @@
 import { mkdir, realpath } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { makeDataDirectory } from './data-directory';
 import { holdDataDirectory } from './data-directory-hold';
 import { withAdviceOnFullDisk } from './full-disk';
 import { accountForPostgres } from './postgres-account';
@@ -45,6 +46,7 @@ export interface EmbeddedPostgres {
  * Works for root and for other users, who get the same: data that stays, and nothing outside the machine can connect.
  *
  * @throws DataDirectoryInUse when another living process has started it on this directory
+ * @throws DataDirectoryUnusable when this directory can't be made
  * @throws Error with the next step when there are no programs, no user to run them, or the database does not start
  */
 export function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
@@ -52,7 +54,7 @@ export function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise
 }
 
 async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
-  await mkdir(options.dataDirectory, { recursive: true });
+  await makeDataDirectory(options.dataDirectory);
   const dataDirectory = await realpath(options.dataDirectory);
   const hold = await holdDataDirectory(dataDirectory);
   try {

@@ -23,6 +23,8 @@ export type { Handler } from './server/run-once';
 export type { UnaryHandlers } from './server/service';
 
 // The client side.
+// Of the grpc-js that this package uses: a channel takes no credentials, and a call no metadata, of another copy.
+export { credentials, Metadata } from '@grpc/grpc-js';
 export { createClientInterceptor } from './client/interceptor';
 export { CHANNEL_OPTIONS } from './client/channel-options';
 export type { ClientOptions } from './client/client-options';

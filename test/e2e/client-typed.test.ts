@@ -1,4 +1,12 @@
-import { credentials, Metadata, Server, ServerCredentials, type ServiceError, status } from '@grpc/grpc-js';
+import {
+  type ChannelCredentials,
+  credentials,
+  Metadata,
+  Server,
+  ServerCredentials,
+  type ServiceError,
+  status,
+} from '@grpc/grpc-js';
 import { descriptorSet } from '../../src/gen/descriptor-set';
 import {
   type CreatePaymentRequest,
@@ -137,6 +145,29 @@ test('a key in the metadata is as good as requestId', async () => {
   const metadata = metadataOf({ 'request-id': newRequestId() });
   await client.createPayment(request, { metadata });
   expect(created).toHaveLength(2);
+});
+
+describe('a request that does not fit its type is refused before anything is sent', () => {
+  test.each([
+    ['without a field', { ...request, metadata: undefined }],
+    ['with a number for a bigint', { ...request, amountMinor: 1250 }],
+  ])('%s', async (_, unfit) => {
+    const error = await failureOf(
+      client.createPayment(unfit as unknown as CreatePaymentRequest, { requestId: newRequestId() }),
+    );
+    expect(error).toBeInstanceOf(TypeError);
+    expect(error.message).toMatch(
+      /^createPayment: the request could not be serialized: .+; all fields are required, 64-bit numbers are bigint$/,
+    );
+    expect(created).toHaveLength(0);
+  });
+});
+
+test('credentials of another copy of grpc-js are refused, saying how to get the right ones', () => {
+  const foreign = { isSecure: () => false } as unknown as ChannelCredentials;
+  expect(() => createPaymentsClient(address, { credentials: foreign })).toThrow(
+    /^credentials: expected ChannelCredentials .* import { credentials } from 'grpc-idempotency', or keep one/,
+  );
 });
 
 describe('time', () => {

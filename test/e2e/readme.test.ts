@@ -33,7 +33,7 @@ describe('the README', () => {
   }
 
   it('starts with a first call that can be copied', async () => {
-    const [, code = ''] = /## A first call[^]*?```ts\n([^]*?)```/.exec(readme) ?? [];
+    const [, code = ''] = /## A first call[^]*?```js\n([^]*?)```/.exec(readme) ?? [];
     expect(code).toContain(ADDRESS);
     const directory = await makeTemporaryDirectory();
     await writeFile(join(directory, 'call.mts'), code.replace(ADDRESS, `127.0.0.1:${used.service.grpcPort}`));
@@ -43,7 +43,8 @@ describe('the README', () => {
     const call = runProgram(['--import', 'tsx', 'call.mts'], {}, directory);
     expect([await call.exited, call.output()]).toEqual([0, expect.stringMatching(/orderId: 'order-\d+'/)]);
     const [payment] = await used.database.rows<{ payment_id: string }>('SELECT payment_id::text FROM payments');
-    expect(call.output()).toContain(payment?.payment_id);
+    expect(call.output().split(payment?.payment_id ?? 'none')).toHaveLength(3);
+    expect(call.output().match(/replayed: \w+/g)).toEqual(['replayed: false', 'replayed: true']);
     await rm(directory, { recursive: true });
   });
 
@@ -63,8 +64,12 @@ describe('the README', () => {
   it('names only files and scripts that there are', async () => {
     const links = [...readme.matchAll(/\]\((?!https?:)([^)#]+)\)/g)].map(([, path = '']) => path);
     const programs = [...readme.matchAll(/\bnode ([\w/.-]+)/g)].map(([, path = '']) => path);
+    // Its reader makes this one.
+    const [, saved = ''] = /save this as `([\w.]+)`/.exec(readme) ?? [];
+    expect(programs).toContain(saved);
+    const shipped = programs.filter((path) => path !== saved);
     const missing: string[] = [];
-    for (const path of [...links, ...programs, ...Object.values(sources()).flat()]) {
+    for (const path of [...links, ...shipped, ...Object.values(sources()).flat()]) {
       await stat(path.startsWith('/') ? path : join(ROOT, path)).catch(() => missing.push(path));
     }
     expect(missing).toEqual([]);

@@ -1,5 +1,7 @@
-import { readdir } from 'node:fs/promises';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { once } from 'node:events';
+import { readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { removeDataDirectory } from '../support/data-directory';
 import { runMain } from '../support/main-process';
 import { createTestDatabase, makeTemporaryDirectory, type TestDatabase } from '../support/postgres';
@@ -75,6 +77,74 @@ describe('the service does not start', () => {
       "The database at 127.0.0.1:1 (DATABASE_URL) can't be used: connect ECONNREFUSED 127.0.0.1:1. Start it, or " +
         'correct DATABASE_URL.',
     ]);
+  });
+
+  it('with one port for both of its servers', async () => {
+    expect(await refused({ GRPC_PORT: '50999', OPS_PORT: '50999' })).toEqual([
+      'settings that cannot be used:',
+      '  OPS_PORT is "50999": expected another port than that of GRPC_PORT',
+    ]);
+  });
+
+  describe('with a data directory that', () => {
+    let parent: string;
+    beforeEach(async () => (parent = await makeTemporaryDirectory()));
+    afterEach(() => rm(parent, { recursive: true }));
+
+    const say = (dataDirectory: string, why: string): string =>
+      `The data directory ${dataDirectory} can't be made: ${why}. Set DATA_DIRECTORY to a directory in one that you can ` +
+      'write to.';
+
+    it('is a file, or below one', async () => {
+      const file = join(parent, 'notes');
+      await writeFile(file, '');
+      const below = join(file, 'data');
+      expect(await refused({ DATA_DIRECTORY: file })).toEqual([say(file, `${file} is no directory`)]);
+      expect(await refused({ DATA_DIRECTORY: below })).toEqual([
+        say(below, `ENOTDIR: not a directory, stat '${below}'`),
+      ]);
+    });
+
+    it('is a link to nowhere', async () => {
+      const link = join(parent, 'data');
+      await symlink(join(parent, 'nowhere'), link);
+      expect(await refused({ DATA_DIRECTORY: link })).toEqual([
+        say(link, `EEXIST: file already exists, mkdir '${link}'`),
+      ]);
+    });
+
+    // Only Linux has a directory that is there and denies it when something is to be made in it.
+    const onLinux = process.platform === 'linux' ? it : it.skip;
+
+    onLinux('nobody can make, also when a port is taken', async () => {
+      for (const environment of [{}, { OPS_PORT: await takenPort() }]) {
+        const lines = await refused({ ...environment, DATA_DIRECTORY: '/proc/payments/data' });
+        const [, why = ''] = /made: (E[A-Z]+: .+, mkdir '\/proc\/payments')\./.exec(lines.join()) ?? [];
+        expect(lines).toEqual([say('/proc/payments/data', why)]);
+      }
+    });
+
+    onLinux('nobody can write', async () => {
+      expect(await refused({ DATA_DIRECTORY: '/proc' })).toEqual([
+        expect.stringMatching(/^The data directory \/proc can't be written \(E[A-Z]+: .*set DATA_DIRECTORY to another/),
+      ]);
+    });
+  });
+
+  it('when it is told twice to end while it starts', async () => {
+    const connections: Socket[] = [];
+    const silent = createServer((connection) => connections.push(connection)).listen(0, '127.0.0.1');
+    listening.push(silent);
+    await once(silent, 'listening');
+    const asked = once(silent, 'connection');
+    const run = runMain({ DATABASE_URL: `postgresql://127.0.0.1:${(silent.address() as AddressInfo).port}/shop` });
+    await asked;
+    run.kill('SIGTERM');
+    await run.printed(/stopping/);
+    run.kill('SIGINT');
+    expect(await run.exited).toBe(1);
+    expect(run.output().trim().split('\n').at(-1)).toBe('ended by a second SIGINT during the start');
+    for (const connection of connections) connection.destroy();
   });
 
   it('without a database that lets it in', async () => {

@@ -8,7 +8,9 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { type CallEnd, readCallEnd } from './call-end';
+import { checkCredentials } from './check-credentials';
 import { checkKey } from './check-key';
+import { checkRequest } from './check-request';
 import { CHANNEL_OPTIONS } from './channel-options';
 import { type ClientOptions, type ClientSettings, clientSettings, isTimeoutMs } from './client-options';
 import { createClientInterceptor } from './interceptor';
@@ -46,6 +48,7 @@ export type PromiseClient<Service extends ServiceShape> = {
 
 /** What a promise client needs beside the options of its retries. */
 export interface PromiseClientOptions extends ClientOptions {
+  /** Of the grpc-js that this package uses: `credentials` is exported beside this for that. */
   readonly credentials: ChannelCredentials;
   /** For the channel, under those of `CHANNEL_OPTIONS`. */
   readonly channelOptions?: ChannelOptions | undefined;
@@ -74,7 +77,7 @@ export interface CallSettings {
  * Makes a promise client of a service.
  *
  * A call rejects with grpc-js's `ServiceError`, whose details say how many attempts were made and why they stopped; or
- * with a TypeError, before anything is sent, when its key or its timeout can't be right.
+ * with a TypeError, before anything is sent, when its key, its timeout or its request can't be right.
  *
  * @param service as generated, for example `PaymentsServiceService`
  * @param address a gRPC target, for example `127.0.0.1:50051`
@@ -87,6 +90,7 @@ export function createPromiseClient<Service extends ServiceShape>(
 ): PromiseClient<Service> {
   if ('close' in service) throw new TypeError(`${service['close']?.path} would hide the client's own close()`);
   const settings = clientSettings(options);
+  checkCredentials(options.credentials);
   const client = new Client(address, options.credentials, {
     ...options.channelOptions,
     ...CHANNEL_OPTIONS,
@@ -96,7 +100,7 @@ export function createPromiseClient<Service extends ServiceShape>(
   const methods = new Map(
     unary.map(([name, method]) => [
       name,
-      (request: unknown, call?: CallSettings) => send(client, settings, method, request, call),
+      (request: unknown, call?: CallSettings) => send(client, settings, { name, ...method }, request, call),
     ]),
   );
   // The mapped type says what these lines do, in a way that TypeScript can't follow.
@@ -106,7 +110,7 @@ export function createPromiseClient<Service extends ServiceShape>(
 async function send(
   client: Client,
   settings: ClientSettings,
-  method: MethodShape,
+  method: MethodShape & { readonly name: string },
   request: unknown,
   { requestId, timeoutMs = settings.timeoutMs, signal, metadata: given, onEnd }: CallSettings = {},
 ): Promise<unknown> {
@@ -118,7 +122,7 @@ async function send(
   const metadata = given?.clone() ?? new Metadata();
   checkKey(settings, method.path, metadata, requestId);
   if (requestId !== undefined) metadata.set(settings.requestIdName, requestId);
-  // The mapped type of the client has checked the request already.
+  checkRequest(method.name, method, request);
   const serialize = method.requestSerialize as (request: unknown) => Buffer;
   if (signal?.aborted) throw cancelledBeforeSending();
   return new Promise((resolve, reject) => {
