@@ -68,13 +68,17 @@ export async function startApp(options: AppOptions): Promise<App> {
   /** What has been started, stopped in the opposite order. */
   const started: (() => Promise<void>)[] = [];
   const stop = async (): Promise<void> => {
-    for (const stopPart of started.splice(0).reverse()) await stopPart();
+    const failures: unknown[] = [];
+    // One part that can't be stopped must not leave the others running.
+    for (const stopPart of started.splice(0).reverse())
+      await stopPart().catch((error: unknown) => failures.push(error));
+    if (failures.length > 0) throw new AggregateError(failures, 'parts of the service could not be stopped');
   };
   try {
     const ports = await startParts(options, (stopPart) => started.push(stopPart));
     return { ...ports, stop };
   } catch (error) {
-    await stop();
+    await stop().catch((failure: unknown) => options.logger.error(failure, 'a failed start could not be undone'));
     throw error;
   }
 }
@@ -134,6 +138,7 @@ async function startParts(
   const ready = { now: false };
   const ops = await startOpsServer({
     ...{ host: config.opsHost, port: config.opsPort, metrics: metrics.registry },
+    onError: (error) => logger.error(error, 'a probe or the metrics could not be answered'),
     ready: async () => ready.now && (await answers(database)),
   });
   onStop(() => ops.close());

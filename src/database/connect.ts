@@ -18,7 +18,7 @@ export interface ConnectOptions {
   readonly connectionString: string;
   /** Most connections of the handlers' transactions. Default 10. */
   readonly businessPoolSize?: number;
-  /** Most connections of claims, renewals and look-ups. Default 4. */
+  /** Most connections of claims, look-ups and releases. Default 4. */
   readonly storePoolSize?: number;
   /** Told of connections that died while no statement ran on them; the next statement opens a new one. */
   readonly onError?: (error: Error) => void;
@@ -28,7 +28,7 @@ export interface ConnectOptions {
 export interface Database {
   /** For what handlers write. */
   readonly business: PrismaClient;
-  /** For claims, renewals, look-ups and settling. */
+  /** For claims, look-ups and releases. */
   readonly store: PrismaClient;
   /**
    * Closes both pools once the statements that run have ended, and waits a second for that: a transaction that waits for

@@ -113,7 +113,10 @@ async function newestNumber(directory: string): Promise<number> {
 }
 
 async function isHeld(directory: string, number: number): Promise<boolean> {
-  const socket = await readFile(join(directory, String(number)), 'utf8').catch(() => undefined);
+  const socket = await readFile(join(directory, String(number)), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
   if (socket === undefined) return false;
   return new Promise((done) => {
     const connection = connect(socket);

@@ -67,16 +67,22 @@ export async function stopServer(cluster: PostgresCluster, mode: StopMode = 'fas
 export async function serverPid(cluster: PostgresCluster): Promise<number | undefined> {
   const data = clusterData(cluster);
   const pidFile = join(data, 'postmaster.pid');
-  const noted = Number.parseInt(await readFile(pidFile, 'utf8').catch(() => ''), 10);
+  const noted = Number.parseInt(await readFile(pidFile, 'utf8').catch(emptyWhereGone), 10);
   if (Number.isNaN(noted)) return undefined;
   if ((await commandLine(noted)).includes(data)) return noted;
   await rm(pidFile, { force: true });
   return undefined;
 }
 
+/** What can't be read for another reason than that it is gone may be a server that lives. */
+function emptyWhereGone(error: NodeJS.ErrnoException): string {
+  if (error.code === 'ENOENT' || error.code === 'ESRCH') return '';
+  throw error;
+}
+
 /** The words a process was started with; empty when there is no such process. */
 async function commandLine(pid: number): Promise<string> {
-  if (process.platform === 'linux') return readFile(`/proc/${String(pid)}/cmdline`, 'utf8').catch(() => '');
+  if (process.platform === 'linux') return readFile(`/proc/${String(pid)}/cmdline`, 'utf8').catch(emptyWhereGone);
   return (await runTool('ps', ['-o', 'args=', '-p', String(pid)], { account: undefined })).output;
 }
 

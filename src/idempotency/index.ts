@@ -4,7 +4,7 @@
 
 // The contract of a method, from its proto.
 export * from './policy';
-export { loadPolicies } from './policy-registry';
+export { loadPolicies, PolicyError } from './policy-registry';
 
 // Keys.
 export { newRequestId } from './request-id';
@@ -17,6 +17,7 @@ export { EXPIRES_AT, REPLAYED, REQUEST_ID } from './wire/metadata';
 // The server side.
 export { type Idempotency, type IdempotencyOptions, createIdempotency } from './server/idempotency';
 export { type Attempt, CompletionFailedError } from './server/attempt';
+export { UnfinishedStatementError } from './server/sealed-transaction';
 export type { CallIdentity, Principal } from './server/principal';
 export { createRequestsService, type RequestsServiceOptions } from './server/requests-service';
 export type { Handler } from './server/run-once';
@@ -34,7 +35,9 @@ export {
   type CallSettings,
   createPromiseClient,
   type PromiseClient,
+  type MethodShape,
   type PromiseClientOptions,
+  type ServiceShape,
 } from './client/typed-client';
 
 // What became of a key, asked from outside.

@@ -11,6 +11,8 @@ export interface OpsServerOptions {
   readonly metrics: { readonly contentType: string; metrics(): Promise<string> };
   /** Whether calls can be served now. It should answer within the patience of a probe, a second or so. */
   readonly ready: () => Promise<boolean> | boolean;
+  /** Told why an answer could not be made; the client is not. */
+  readonly onError: (error: unknown) => void;
 }
 
 /** A running ops server. */
@@ -40,14 +42,18 @@ export async function startOpsServer(options: OpsServerOptions): Promise<OpsServ
   const server = createServer((request, response) => {
     answer(options, request).then(
       (answered) => send(response, answered),
-      () => send(response, { code: 500, body: 'error' }),
+      (error: unknown) => {
+        options.onError(error);
+        send(response, { code: 500, body: 'error' });
+      },
     );
   });
   await listen(server, options);
   return { port: (server.address() as AddressInfo).port, close: () => close(server) };
 }
 
-async function answer({ metrics, ready }: OpsServerOptions, { url = '', method }: IncomingMessage): Promise<Answer> {
+async function answer(options: OpsServerOptions, { url = '', method }: IncomingMessage): Promise<Answer> {
+  const { metrics } = options;
   const [path] = url.split('?');
   if (path !== '/metrics' && path !== '/healthz' && path !== '/readyz') return { code: 404, body: 'not found' };
   if (method !== 'GET' && method !== 'HEAD') return { code: 405, body: 'GET only', headers: { Allow: 'GET, HEAD' } };
@@ -57,14 +63,15 @@ async function answer({ metrics, ready }: OpsServerOptions, { url = '', method }
     case '/healthz':
       return { code: 200, body: 'alive' };
     case '/readyz':
-      return readiness(ready);
+      return readiness(options);
   }
 }
 
-async function readiness(ready: OpsServerOptions['ready']): Promise<Answer> {
+async function readiness({ ready, onError }: OpsServerOptions): Promise<Answer> {
   try {
     return (await ready()) ? { code: 200, body: 'ready' } : { code: 503, body: 'unready' };
-  } catch {
+  } catch (error) {
+    onError(error);
     return { code: 503, body: 'error' };
   }
 }

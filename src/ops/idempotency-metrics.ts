@@ -18,7 +18,7 @@ const OTHER: MethodLabels = { grpc_service: 'other', grpc_method: 'other' };
 /** Seconds. From an insert on an idle database to a pool that is used up. */
 const CLAIM_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Seconds. From a local insert to a handler that renews its lease. */
+/** Seconds. From a local insert to a handler that waits for others. */
 const EXECUTION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 /**

@@ -6,10 +6,13 @@ import { type OpsServer, type OpsServerOptions, startOpsServer } from '../../src
 const { registry } = createMetrics({ version: '1.2.3', policies: [] });
 let ready: OpsServerOptions['ready'];
 let server: OpsServer;
+let told: unknown[];
+const onError: OpsServerOptions['onError'] = (error) => told.push(error);
 
 beforeEach(async () => {
+  told = [];
   ready = () => true;
-  server = await startOpsServer({ host: '127.0.0.1', port: 0, metrics: registry, ready: () => ready() });
+  server = await startOpsServer({ host: '127.0.0.1', port: 0, metrics: registry, ready: () => ready(), onError });
 });
 
 afterEach(async () => {
@@ -42,6 +45,8 @@ test.each<[name: string, ready: OpsServerOptions['ready'], code: number, body: s
 ])('/readyz on %s', async (_name, answer, code, body) => {
   ready = answer;
   expect(await get('/readyz')).toMatchObject({ code, body });
+  // Whoever asks is not told why; whoever runs the service is.
+  expect(told).toHaveLength(body === 'error' ? 1 : 0);
 });
 
 test('a query does not hide the path', async () => {
@@ -61,17 +66,18 @@ test('only reading is allowed', async () => {
 
 test('metrics that cannot be collected are a 500 and not the end of the server', async () => {
   const metrics = { contentType: 'text/plain', metrics: () => Promise.reject(new Error('secret')) };
-  const broken = await startOpsServer({ host: '127.0.0.1', port: 0, metrics, ready });
+  const broken = await startOpsServer({ host: '127.0.0.1', port: 0, metrics, ready, onError });
   try {
     const response = await fetch(`http://127.0.0.1:${broken.port}/metrics`);
     expect([response.status, await response.text()]).toEqual([500, 'error']);
+    expect(told).toEqual([new Error('secret')]);
   } finally {
     await broken.close();
   }
 });
 
 test('a taken port rejects the start', async () => {
-  const second = startOpsServer({ host: '127.0.0.1', port: server.port, metrics: registry, ready });
+  const second = startOpsServer({ host: '127.0.0.1', port: server.port, metrics: registry, ready, onError });
   await expect(second).rejects.toMatchObject({ code: 'EADDRINUSE' });
 });
 

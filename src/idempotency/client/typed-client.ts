@@ -9,6 +9,7 @@ import {
 } from '@grpc/grpc-js';
 import { type CallEnd, readCallEnd } from './call-end';
 import { checkCredentials } from './check-credentials';
+import { quietListener } from '../quiet-listener';
 import { checkKey } from './check-key';
 import { checkRequest } from './check-request';
 import { CHANNEL_OPTIONS } from './channel-options';
@@ -140,7 +141,7 @@ async function send(
         else reject(error);
       },
     );
-    if (onEnd !== undefined) call.on('status', (ended) => onEnd(readCallEnd(ended)));
+    if (onEnd !== undefined) call.on('status', (ended) => quietListener(onEnd)(readCallEnd(ended)));
     signal?.addEventListener('abort', cancel, { once: true });
   });
 }

@@ -28,7 +28,7 @@ export interface Attempt<Tx, Response> {
    * call without a claim it is a plain transaction.
    *
    * @returns what `work` returned. The caller is told those very bytes, whatever the handler does afterwards.
-   * @throws what `work` threw; {@link CompletionFailedError} when the commit did not happen or can't be known
+   * @throws what `work` threw; UnfinishedStatementError when a statement was not awaited; {@link CompletionFailedError} when the commit did not happen or can't be known
    */
   complete<R extends Response | Rejection>(work: (tx: Tx) => Promise<R>): Promise<R>;
   /**

@@ -1,4 +1,4 @@
-import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
+import type { MethodDefinition } from '@grpc/grpc-js';
 
 /** A request message together with the bytes it came as, which the fingerprint is made of. */
 export class ReceivedRequest {
@@ -22,9 +22,4 @@ export function withWireBytes(definition: MethodDefinition<unknown, unknown>): M
     responseSerialize: (response) =>
       response instanceof SerializedResponse ? response.bytes : responseSerialize(response),
   };
-}
-
-/** The unary methods of a service, by the name its handlers have. */
-export function isUnary({ requestStream, responseStream }: ServiceDefinition[string]): boolean {
-  return !requestStream && !responseStream;
 }
