@@ -17,15 +17,18 @@ async function main(args: readonly string[]): Promise<void> {
   const stopOnce = oneTime(starting, async (signal: string) => {
     logger.info({ signal }, 'stopping: running calls end first');
     await (await starting).stop();
+    logger.info('stopped');
     process.exit(0);
   });
   // From the first moment on: half a start would leave half of its parts running.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopOnce(signal));
   const app = await starting;
 
+  const address = `${config.grpcHost}:${app.grpcPort}`;
+  const forExample = address === '127.0.0.1:50051' ? '' : `PAYMENTS_ADDRESS=${address} `;
   console.log(
-    `ready: gRPC on ${config.grpcHost}:${app.grpcPort}, metrics on http://${config.opsHost}:${app.opsPort}/metrics\n` +
-      'try:   node examples/first-payment.js',
+    `ready: gRPC on ${address}, metrics on http://${config.opsHost}:${app.opsPort}/metrics\n` +
+      `try:   ${forExample}node examples/first-payment.js`,
   );
 }
 

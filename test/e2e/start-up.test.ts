@@ -31,7 +31,7 @@ describe('the service with a database of its own', () => {
 
   it('starts in an empty directory, says so and what to try, and stops with its database at SIGTERM', async () => {
     const service = await start();
-    expect(service.output()).toMatch(/^try: {3}node examples\/first-payment\.js$/m);
+    expect(service.output()).toMatch(/^try: {3}PAYMENTS_ADDRESS=127\.0\.0\.1:\d+ node examples\/first-payment\.js$/m);
     paid = await call(service, pay);
     expect(paid.code).toBe(status.OK);
     await expectCleanStop(service, 'SIGTERM');
