@@ -20,15 +20,26 @@ function run(tool, args, environment = {}) {
   });
 }
 
-/** One hash over the names and contents of all generated files; undefined where there are none. */
-function digest() {
-  if (!existsSync(generated)) return undefined;
+/** One hash over the names and contents of files. */
+function digest(paths) {
   const hash = createHash('sha256');
-  const files = readdirSync(generated, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  for (const path of files.map((entry) => join(entry.parentPath, entry.name)).sort()) {
-    hash.update(path.slice(generated.length)).update('\0').update(readFileSync(path)).update('\0');
+  for (const path of [...paths].sort()) {
+    hash.update(path.slice(root.length)).update('\0').update(readFileSync(path)).update('\0');
   }
   return hash.digest('hex');
+}
+
+/** All files below a folder; none where it is missing. */
+function filesBelow(folder) {
+  if (!existsSync(folder)) return [];
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+}
+
+/** What the generated code is made from; the lock file stands for the generators. */
+function sources() {
+  const single = ['buf.gen.yaml', 'buf.yaml', 'package-lock.json', 'prisma/schema.prisma', 'scripts/generate.mjs'];
+  return [...filesBelow(join(root, 'proto')), ...single.map((path) => join(root, path))];
 }
 
 function generate() {
@@ -52,9 +63,16 @@ function generate() {
   run('prisma', ['generate', '--no-hints'], { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath });
 }
 
-const before = digest();
-generate();
-if (process.argv.includes('--check') && before !== digest()) {
-  console.error('src/gen was not what the protos and the Prisma schema give; it has been generated anew.');
-  process.exit(1);
+// Made once from the same sources, so that an installation beside a running test or build takes nothing away from it.
+const stamp = join(generated, 'sources.sha256');
+const isCheck = process.argv.includes('--check');
+const isCurrent = existsSync(stamp) && readFileSync(stamp, 'utf8') === digest(sources());
+if (isCheck || !isCurrent) {
+  const before = digest(filesBelow(generated));
+  generate();
+  writeFileSync(stamp, digest(sources()));
+  if (isCheck && before !== digest(filesBelow(generated))) {
+    console.error('src/gen was not what the protos and the Prisma schema give; it has been generated anew.');
+    process.exit(1);
+  }
 }
