@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs Debian's gRPC for Python, with which the tests call the service as a foreign client. The package itself never
+# Installs Debian's gRPC and protobuf for Python, with which the tests call the service as a foreign client. The package itself never
 # needs it. Does nothing where it is there; fails, saying why, where it can't be installed.
 set -eu
 
@@ -16,7 +16,7 @@ if ! command -v apt-get >/dev/null; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 # Lists that are missing or old make a package look gone.
-apt-get install -y --no-install-recommends python3-grpcio || {
-  apt-get update && apt-get install -y --no-install-recommends python3-grpcio
+apt-get install -y --no-install-recommends python3-grpcio python3-protobuf || {
+  apt-get update && apt-get install -y --no-install-recommends python3-grpcio python3-protobuf
 }
 "$python" -c 'import grpc, google.protobuf'
