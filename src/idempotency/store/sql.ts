@@ -47,7 +47,7 @@ FROM setting
 WHERE NOT EXISTS (SELECT FROM idempotency_record WHERE bucket = $1::date AND id = $2::uuid)
   AND ($3::float8 IS NULL OR NOT (${TOO_OLD} OR ${FROM_FUTURE} OR ${DROPPED}))
 ON CONFLICT (bucket, id) DO NOTHING
-RETURNING owner_token::text AS "ownerToken", ${CREATED_AT_MS}`;
+RETURNING ${CREATED_AT_MS}`;
 
 /**
  * Reads a record, or, where there is none, what the key's date says. Always one row.
