@@ -49,7 +49,8 @@ export interface MessageShape {
   readonly slots: ReadonlyMap<number, number>;
 }
 
-const NOT_IN_FINGERPRINT = 'idempotency.v1.not_in_fingerprint';
+/** Name of the option of fields that take no part in the comparison of requests. */
+export const NOT_IN_FINGERPRINT = 'idempotency.v1.not_in_fingerprint';
 
 /** Saves work only: a shape is a function of its descriptor, which never changes. */
 const shapes = new WeakMap<DescMessage, MessageShape>();

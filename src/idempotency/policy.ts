@@ -47,13 +47,19 @@ export interface MethodPolicy {
   readonly serverStreaming: boolean;
   /** Drives the canonical form of the fingerprint. */
   readonly request: DescMessage;
+  /**
+   * Whether `request` is the type of the request; false where the policies come from a definition that doesn't hold it,
+   * and `request` is then a message without fields. Enough for clients; a server refuses to serve such a method under
+   * keys.
+   */
+  readonly requestKnown: boolean;
 }
 
-/** The policies of all methods of a descriptor set, by path. */
+/** The policies of all methods of a descriptor set or of definitions, by path. */
 export interface PolicyRegistry {
-  /** The policy of `/package.Service/Method`, or undefined where the descriptor set has no such method. */
+  /** The policy of `/package.Service/Method`, or undefined where there is no such method. */
   get(path: string): MethodPolicy | undefined;
-  /** Every policy, in the order of the descriptor set. */
+  /** Every policy, in the order of their source. */
   all(): readonly MethodPolicy[];
 }
 

@@ -7,38 +7,15 @@ import {
 import { descriptorSet } from '../../src/gen/descriptor-set';
 import { PaymentsServiceService } from '../../src/gen/proto/payments/v1/payments';
 import type { MethodPolicy } from '../../src/idempotency/policy';
-import { assertServable, loadPolicies, PolicyError } from '../../src/idempotency/policy-registry';
+import { assertServable } from '../../src/idempotency/policies/assert-servable';
+import { loadPolicies } from '../../src/idempotency/policies/descriptor-set';
 import { compileProto } from '../support/compile-proto';
+import { policyFaults } from '../support/policy-faults';
+import { levelOf, policyOf, serviceWith } from '../support/service-proto';
 
 const minute = 60_000;
 const hour = 60 * minute;
 const day = 24 * hour;
-
-/** A service `t.v1.S` with the given methods; each is `Name: options`, or a whole rpc where it streams. */
-function serviceWith(methods: Readonly<Record<string, string>>): Uint8Array {
-  const rpcs = Object.entries(methods).map(([name, options]) =>
-    name.startsWith('rpc ') ? `${name} {${options}}` : `rpc ${name}(M) returns (M) {${options}}`,
-  );
-  return compileProto(`
-    syntax = "proto3";
-    package t.v1;
-    import "idempotency/v1/policy.proto";
-    message M {}
-    service S { ${rpcs.join('\n')} }`);
-}
-
-const policyOf = (fields: string): string => `option (idempotency.v1.policy) = {${fields}};`;
-const levelOf = (level: string): string => `option idempotency_level = ${level};`;
-
-function faultsOf(action: () => unknown): readonly string[] {
-  try {
-    action();
-  } catch (error) {
-    if (error instanceof PolicyError) return error.faults;
-    throw error;
-  }
-  return [];
-}
 
 describe('the policies of our own protos', () => {
   const registry = loadPolicies(descriptorSet);
@@ -47,6 +24,10 @@ describe('the policies of our own protos', () => {
   it('say what the contract says', () => {
     const told = registry.all().map(({ method, level, key }) => `${method} ${level} ${key}`);
     expect(told).toEqual([
+      'Authorize UNKNOWN REQUIRED',
+      'Refund UNKNOWN REQUIRED',
+      'GetAuthorization NO_SIDE_EFFECTS IGNORED',
+      'ListAuthorizations NO_SIDE_EFFECTS IGNORED',
       'GetRequest NO_SIDE_EFFECTS IGNORED',
       'CreatePayment UNKNOWN REQUIRED',
       'RefundPayment UNKNOWN REQUIRED',
@@ -54,6 +35,7 @@ describe('the policies of our own protos', () => {
       'ListPayments NO_SIDE_EFFECTS IGNORED',
       'CancelPayment IDEMPOTENT IGNORED',
       'UpdatePayment IDEMPOTENT OPTIONAL',
+      'SendReceipt UNKNOWN REQUIRED',
     ]);
   });
 
@@ -81,6 +63,7 @@ describe('the policies of our own protos', () => {
       clientStreaming: false,
       serverStreaming: false,
       request: undefined,
+      requestKnown: true,
     });
     expect(registry.get(path('GetPayment'))?.retentionMs).toBe(3 * day);
   });
@@ -151,19 +134,44 @@ describe('a policy option', () => {
       serviceWith({
         Lease: policyOf('lease: {seconds: 2}, key_format: KEY_FORMAT_UUID_V7'),
         All: policyOf(`lease: {nanos: 250000000}, max_execution: {seconds: 60}, max_key_age: {seconds: 3600},
-          retention: {seconds: 7200}, max_wait: {}, key_format: KEY_FORMAT_OPAQUE, recording: RECORDING_FULL,
-          enforcement: ENFORCEMENT_ENFORCE`),
+          retention: {seconds: 7200}, max_wait: {nanos: 1000000}, max_response_bytes: 1, key_format: KEY_FORMAT_OPAQUE,
+          recording: RECORDING_COMPACT, enforcement: ENFORCEMENT_OBSERVE, allow_detached: true, resume: true`),
+        Said: policyOf(`max_wait: {}, max_response_bytes: 0, recording: RECORDING_FULL,
+          enforcement: ENFORCEMENT_ENFORCE, max_execution: {seconds: 30}`),
       }),
     );
-    const [lease, all] = registry.all();
+    const [lease, all, said] = registry.all();
     expect(lease).toMatchObject({ leaseMs: 2_000, maxExecutionMs: 20_000, keyFormat: 'UUID_V7' });
     expect(all).toMatchObject({
       leaseMs: 250,
       maxExecutionMs: minute,
       maxKeyAgeMs: hour,
       retentionMs: 2 * hour,
+      maxWaitMs: 1,
+      maxResponseBytes: 1,
       keyFormat: 'OPAQUE',
+      recording: 'COMPACT',
+      enforcement: 'OBSERVE',
+      allowDetached: true,
+      resume: true,
     } satisfies Partial<MethodPolicy>);
+    expect(said).toMatchObject({
+      maxExecutionMs: 30_000,
+      maxWaitMs: 0,
+      maxResponseBytes: 262_144,
+      recording: 'FULL',
+      enforcement: 'ENFORCE',
+      allowDetached: false,
+      resume: false,
+    } satisfies Partial<MethodPolicy>);
+  });
+
+  it('may say on a method without a key what does no harm there, so that its level alone can change', () => {
+    const harmless = policyOf(`lease: {seconds: 1}, max_execution: {seconds: 1}, max_key_age: {seconds: 1},
+      retention: {seconds: 2}, max_wait: {}, key_format: KEY_FORMAT_OPAQUE, recording: RECORDING_FULL,
+      enforcement: ENFORCEMENT_ENFORCE`);
+    const registry = loadPolicies(serviceWith({ Keyless: levelOf('IDEMPOTENT') + harmless }));
+    expect(registry.get('/t.v1.S/Keyless')).toMatchObject({ key: 'IGNORED', retentionMs: 2_000 });
   });
 
   it('is not needed: a set without it is governed by the levels', () => {
@@ -187,14 +195,14 @@ describe('a policy option', () => {
       Unary: policyOf('unprotected_stream: true'),
       'rpc Keyed(M) returns (stream M)': policyOf('unprotected_stream: true, key: KEY_REQUIREMENT_REQUIRED'),
       Wait: policyOf('max_wait: {nanos: 1}'),
-      Bytes: policyOf('max_response_bytes: 1'),
-      Compact: policyOf('recording: RECORDING_COMPACT'),
-      Observe: policyOf('enforcement: ENFORCEMENT_OBSERVE'),
-      Resume: policyOf('resume: true'),
-      Detached: policyOf('allow_detached: true'),
+      WaitBack: policyOf('max_wait: {seconds: -1}'),
+      WaitLong: policyOf('max_wait: {seconds: 2147484}'),
+      Bytes: policyOf('max_response_bytes: 134217729'),
+      Shorter: policyOf('lease: {seconds: 10}, max_execution: {seconds: 9}'),
+      Century: policyOf('retention: {seconds: 3153600001}, max_key_age: {seconds: 3153600001}'),
       Good: policyOf('lease: {seconds: 1}'),
     });
-    expect(faultsOf(() => loadPolicies(set))).toEqual([
+    expect(policyFaults(() => loadPolicies(set))).toEqual([
       '/t.v1.S/SafeRequired: key: expected no key, since the method has no side effects; got REQUIRED',
       '/t.v1.S/SafeOptional: key: expected no key, since the method has no side effects; got OPTIONAL',
       '/t.v1.S/Lease: lease: expected a positive duration in whole milliseconds; got 0 ms',
@@ -205,12 +213,37 @@ describe('a policy option', () => {
       '/t.v1.S/TenLeases: max_execution: expected at most 2147483647 ms; got 2147490000 ms',
       '/t.v1.S/Unary: unprotected_stream: expected a streaming method',
       '/t.v1.S/Keyed: key: expected no key, since unprotected_stream is set; got REQUIRED',
-      "/t.v1.S/Wait: max_wait: expected 0 s; this version can't carry out more",
-      "/t.v1.S/Bytes: max_response_bytes: expected the default; this version can't carry out more",
-      "/t.v1.S/Compact: recording: expected FULL; this version can't carry out more",
-      "/t.v1.S/Observe: enforcement: expected ENFORCE; this version can't carry out more",
-      "/t.v1.S/Resume: resume: expected false; this version can't carry out more",
-      "/t.v1.S/Detached: allow_detached: expected false; this version can't carry out more",
+      '/t.v1.S/Wait: max_wait: expected zero or a positive duration in whole milliseconds; got 0.000001 ms',
+      '/t.v1.S/WaitBack: max_wait: expected zero or a positive duration in whole milliseconds; got -1000 ms',
+      '/t.v1.S/WaitLong: max_wait: expected at most 2147483647 ms; got 2147484000 ms',
+      '/t.v1.S/Bytes: max_response_bytes: expected at most 134217728; got 134217729',
+      '/t.v1.S/Shorter: max_execution: expected at least the lease, 10000 ms; got 9000 ms',
+      '/t.v1.S/Century: max_key_age: expected at most 3153600000000 ms; got 3153600001000 ms',
+      '/t.v1.S/Century: retention: expected at most 3153600000000 ms; got 3153600001000 ms',
+    ]);
+  });
+
+  it('that needs a key is refused on a method that takes none, setting by setting', () => {
+    const needy = `max_wait: {seconds: 1}, max_response_bytes: 1, recording: RECORDING_COMPACT,
+      enforcement: ENFORCEMENT_OBSERVE, allow_detached: true, resume: true`;
+    const set = serviceWith({
+      Safe: levelOf('NO_SIDE_EFFECTS') + policyOf(needy),
+      Idempotent: levelOf('IDEMPOTENT') + policyOf('recording: RECORDING_COMPACT'),
+      Ignored: policyOf('key: KEY_REQUIREMENT_IGNORED, enforcement: ENFORCEMENT_OBSERVE'),
+      'rpc Watch(M) returns (stream M)': policyOf('unprotected_stream: true, max_wait: {seconds: 1}'),
+      Optional: levelOf('IDEMPOTENT') + policyOf(`key: KEY_REQUIREMENT_OPTIONAL, ${needy}`),
+    });
+    const keyed = 'a method that takes a key; this one ignores it';
+    expect(policyFaults(() => loadPolicies(set))).toEqual([
+      `/t.v1.S/Safe: max_wait: expected ${keyed}`,
+      `/t.v1.S/Safe: max_response_bytes: expected ${keyed}`,
+      `/t.v1.S/Safe: recording: expected ${keyed}`,
+      `/t.v1.S/Safe: enforcement: expected ${keyed}`,
+      `/t.v1.S/Safe: resume: expected ${keyed}`,
+      `/t.v1.S/Safe: allow_detached: expected ${keyed}`,
+      `/t.v1.S/Idempotent: recording: expected ${keyed}`,
+      `/t.v1.S/Ignored: enforcement: expected ${keyed}`,
+      `/t.v1.S/Watch: max_wait: expected ${keyed}`,
     ]);
   });
 
@@ -231,65 +264,12 @@ describe('a policy option', () => {
         data: Uint8Array.from(said[name] ?? []),
       }));
     }
-    expect(faultsOf(() => loadPolicies(toBinary(FileDescriptorSetSchema, set)))).toEqual([
+    expect(policyFaults(() => loadPolicies(toBinary(FileDescriptorSetSchema, set)))).toEqual([
       '/t.v1.S/Field: field 14: expected a setting that this version knows',
       '/t.v1.S/Keys: key: expected a value that this version knows; got 9',
       '/t.v1.S/Keys: key_format: expected a value that this version knows; got 9',
-      "/t.v1.S/Modes: recording: expected FULL; this version can't carry out more",
-      "/t.v1.S/Modes: enforcement: expected ENFORCE; this version can't carry out more",
-    ]);
-  });
-});
-
-describe('assertServable', () => {
-  const unary = { requestStream: false, responseStream: false };
-
-  it('refuses served methods without a policy, and names each', () => {
-    const served = {
-      known: { ...unary, path: '/payments.v1.PaymentsService/GetPayment' },
-      first: { ...unary, path: '/payments.v1.PaymentsService/Charge' },
-    };
-    const other = { second: { ...unary, path: '/other.v1.S/Charge' } };
-    const check = (): void => assertServable(loadPolicies(descriptorSet), [served, other]);
-    expect(faultsOf(check)).toEqual([
-      '/payments.v1.PaymentsService/Charge: expected in the descriptor set that the policies come from',
-      '/other.v1.S/Charge: expected in the descriptor set that the policies come from',
-    ]);
-    expect(check).toThrow('/other.v1.S/Charge');
-  });
-
-  it('refuses streams that are neither safe nor marked, and names each', () => {
-    const marked = policyOf('unprotected_stream: true');
-    const registry = loadPolicies(
-      serviceWith({
-        Unary: '',
-        'rpc Client(stream M) returns (M)': '',
-        'rpc SafeClient(stream M) returns (M)': levelOf('NO_SIDE_EFFECTS'),
-        'rpc Both(stream M) returns (stream M)': levelOf('IDEMPOTENT'),
-        'rpc Server(M) returns (stream M)': '',
-        'rpc IdempotentServer(M) returns (stream M)': levelOf('IDEMPOTENT'),
-        'rpc SafeServer(M) returns (stream M)': levelOf('NO_SIDE_EFFECTS'),
-        'rpc MarkedClient(stream M) returns (M)': marked,
-        'rpc MarkedBoth(stream M) returns (stream M)': marked,
-        'rpc MarkedServer(M) returns (stream M)': marked,
-      }),
-    );
-    const service = Object.fromEntries(
-      registry
-        .all()
-        .map(({ method, path, clientStreaming, serverStreaming }) => [
-          method,
-          { path, requestStream: clientStreaming, responseStream: serverStreaming },
-        ]),
-    );
-    const expected =
-      'expected unprotected_stream: true in its (idempotency.v1.policy), since a stream is not protected';
-    expect(faultsOf(() => assertServable(registry, [service]))).toEqual([
-      `/t.v1.S/Client: ${expected}`,
-      `/t.v1.S/SafeClient: ${expected}`,
-      `/t.v1.S/Both: ${expected}`,
-      `/t.v1.S/Server: ${expected}`,
-      `/t.v1.S/IdempotentServer: ${expected}`,
+      '/t.v1.S/Modes: recording: expected a value that this version knows; got 9',
+      '/t.v1.S/Modes: enforcement: expected a value that this version knows; got 9',
     ]);
   });
 });
