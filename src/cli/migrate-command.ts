@@ -26,7 +26,8 @@ export const migrateCommand: Command = {
   },
 };
 
-async function withDatabase<Result>(
+/** Runs `work` on the database that the service would use; the embedded one is started for it, and stopped. */
+export async function withDatabase<Result>(
   { databaseUrl, dataDirectory }: Config,
   work: (connectionString: string) => Promise<Result>,
 ): Promise<Result> {

@@ -17,11 +17,14 @@ def outcome(code, response, trailers):
 
 
 def create_payment(channel, request, request_id, compression=None):
-    """Sends the bytes of a CreatePaymentRequest. Without serializers, bytes go out and come in as they are."""
+    """Sends the bytes of a CreatePaymentRequest, without a key where that is None. Without serializers, bytes go out and
+    come in as they are.
+    """
+    metadata = () if request_id is None else (("request-id", request_id),)
     call = channel.unary_unary(CREATE_PAYMENT, request_serializer=None, response_deserializer=None)
     try:
         response, ended = call.with_call(
-            request, timeout=20, metadata=(("request-id", request_id),), compression=compression
+            request, timeout=20, metadata=metadata, compression=compression
         )
         return outcome(ended.code(), response, ended.trailing_metadata())
     except grpc.RpcError as error:

@@ -1,0 +1,64 @@
+import { parseArgs } from 'node:util';
+import { assertServable, type MethodPolicy, type PolicyRegistry, PolicyError } from '../idempotency/index';
+import { type Command, EXIT } from './command';
+import { envoyFaults } from './envoy-check';
+import { readInput, readPolicies } from './read-policies';
+import { resendSafety } from './resend-safety';
+import { serviceConfigFaults } from './service-config-check';
+
+/** `check-proto`: what a server would refuse to start with, and what configuration beside it would retry unsafely. */
+export const checkProtoCommand: Command = {
+  name: 'check-proto',
+  usage: '[--service <full name>]… [--service-config <file>]… [--envoy <file>]… [<descriptor set> | -]…',
+  summary:
+    'check the policies of descriptor sets as a server does at its start, and that service config and Envoy routes ' +
+    "retry nothing that is unsafe to send twice; default: this package's protos",
+  run: async ({ args, print }) => {
+    const names = { type: 'string', multiple: true } as const;
+    const options = { service: names, 'service-config': names, envoy: names } as const;
+    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+    const { policies, faults: unusable } = readPolicies(positionals, values.service ?? []);
+    const text = (file: string): string => Buffer.from(readInput(file)).toString('utf8');
+    const faults = [
+      ...unusable,
+      ...unservable(policies),
+      ...(values['service-config'] ?? []).flatMap((file) => serviceConfigFaults(file, text(file), policies)),
+      ...(values.envoy ?? []).flatMap((file) => envoyFaults(file, text(file), policies)),
+    ];
+    for (const policy of policies) print(lineOf(policy));
+    for (const fault of faults) print(`fault: ${fault}`);
+    print(`${policies.length} methods, ${faults.length} faults`);
+    return faults.length === 0 ? EXIT.ok : EXIT.refused;
+  },
+};
+
+function unservable(policies: readonly MethodPolicy[]): readonly string[] {
+  const byPath = new Map(policies.map((policy) => [policy.path, policy]));
+  const registry: PolicyRegistry = { get: (path) => byPath.get(path), all: () => policies };
+  const served = policies.map(({ path, clientStreaming, serverStreaming }) => {
+    return [path, { path, requestStream: clientStreaming, responseStream: serverStreaming }] as const;
+  });
+  try {
+    assertServable(registry, [Object.fromEntries(served)]);
+    return [];
+  } catch (error) {
+    if (error instanceof PolicyError) return error.faults;
+    throw error;
+  }
+}
+
+function lineOf(policy: MethodPolicy): string {
+  return `${policy.path}: level ${policy.level}, key ${policy.key}, resent ${resentWhen(policy)}`;
+}
+
+function resentWhen(policy: MethodPolicy): string {
+  const safety = resendSafety(policy);
+  switch (safety.kind) {
+    case 'by_level':
+      return 'safely';
+    case 'by_key':
+      return 'safely under its key';
+    case 'unsafe':
+      return `by nothing that knows no keys: ${safety.why}`;
+  }
+}

@@ -1,0 +1,22 @@
+import { parseArgs } from 'node:util';
+import { type Command, EXIT } from './command';
+import { readPolicies } from './read-policies';
+import { serviceConfigOf } from './service-config';
+
+/** `service-config`: prints what stock clients, which know no keys, may do with the methods of a descriptor set. */
+export const serviceConfigCommand: Command = {
+  name: 'service-config',
+  usage: '[--service <full name>]… [<descriptor set> | -]…',
+  summary:
+    'print gRPC service config for stock clients: retries only where the level or an enforced key makes them safe; ' +
+    "default: this package's protos",
+  run: async ({ args, print }) => {
+    const options = { service: { type: 'string', multiple: true } } as const;
+    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+    const { policies, faults } = readPolicies(positionals, values.service ?? []);
+    for (const fault of faults) print(fault);
+    if (faults.length > 0) return EXIT.refused;
+    print(JSON.stringify(serviceConfigOf(policies), null, 2));
+    return EXIT.ok;
+  },
+};
