@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { RequestKey } from './key';
+import { lengthPrefixed } from './length-prefixed';
 
 /** What a record is about: one key of one account for one method. */
 export interface RecordSubject {
@@ -25,17 +26,9 @@ const SUBJECT_DIGITS = 20;
  */
 export function recordId({ scope, path, key }: RecordSubject): string {
   const ofKey = key.dated ? key.dated.atMs.toString(16).padStart(KEY_DIGITS, '0') : hash('sha256', key.text, 'hex');
-  const ofSubject = hash('sha256', Buffer.concat([scope, path, key.text].map(lengthPrefixed)), 'hex');
+  const ofSubject = hash('sha256', lengthPrefixed([scope, path, key.text]), 'hex');
   const digits = ofKey.slice(0, KEY_DIGITS) + ofSubject.slice(0, SUBJECT_DIGITS);
   return [digits.slice(0, 8), digits.slice(8, 12), digits.slice(12, 16), digits.slice(16, 20), digits.slice(20)].join(
     '-',
   );
-}
-
-/** Without its length, "ab" + "c" and "a" + "bc" would be the same subject. */
-function lengthPrefixed(text: string): Buffer {
-  const bytes = Buffer.from(text, 'utf8');
-  const length = Buffer.alloc(4);
-  length.writeUInt32BE(bytes.length);
-  return Buffer.concat([length, bytes]);
 }

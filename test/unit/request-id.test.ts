@@ -49,6 +49,19 @@ describe('createRequestIds', () => {
     expect(ids.map(atMs)).toEqual([50_000, 50_000, 50_000, 50_001]);
   });
 
+  it('stays ascending when more keys than fit a millisecond are made just after the clock was set back', () => {
+    let now = 50_000;
+    const next = createRequestIds({ nowMs: () => now, random: ones });
+    const before = Array.from({ length: 3_000 }, () => next());
+    now = 41_000;
+    const after = Array.from({ length: 10_000 }, () => next());
+    now = 60_000;
+    const ids = [...before, ...after, next()];
+    expect(isAscending(ids)).toBe(true);
+    expect(atMs(after[9_999] ?? '')).toBe(50_006);
+    expect(atMs(ids[ids.length - 1] ?? '')).toBe(60_000);
+  });
+
   it('follows a clock that is set back far, since keys from the future are refused', () => {
     const times = [50_000, 39_999];
     const next = createRequestIds({ nowMs: () => times.shift() ?? 0 });
