@@ -1,10 +1,12 @@
+import { join } from 'node:path';
 import { Metadata, status } from '@grpc/grpc-js';
 import { descriptorSet } from '../../src/gen/descriptor-set';
 import { CHANNEL_OPTIONS } from '../../src/idempotency/client/channel-options';
 import type { ClientOptions } from '../../src/idempotency/client/client-options';
 import { createClientInterceptor } from '../../src/idempotency/client/interceptor';
 import type { ClientEvent } from '../../src/idempotency/events';
-import { loadPolicies } from '../../src/idempotency/policy-registry';
+import { loadPolicies } from '../../src/idempotency/policies/descriptor-set';
+import { ROOT, runProgram } from '../support/run-program';
 import {
   fail,
   hang,
@@ -32,7 +34,7 @@ async function setUp(
   let announce = (): void => undefined;
   const retry = new Promise<void>((resolve) => (announce = resolve));
   const onEvent = (event: ClientEvent): void => {
-    events.push(event);
+    if (event.type !== 'retry_budget') events.push(event);
     if (event.type === 'retry') announce();
   };
   const interceptor = createClientInterceptor({
@@ -145,5 +147,18 @@ test('a call made on behalf of another one sends nothing after that one was canc
   call.cancel();
   await outer.arrivals[0]?.cancelled;
   expect(await inner).toBe('Cancelled by parent call');
+  expect(server.arrivals).toHaveLength(1);
+});
+
+test('a process that cancels while waiting for the next attempt has no timer left and ends', async () => {
+  const server = await startScriptedServer(down);
+  ends.push(() => server.close());
+  const program = runProgram(['--import', 'tsx', join(ROOT, 'test/support/cancel-in-backoff.ts'), server.address]);
+  await program.printed(/"why":"cancelled"/);
+  const toldAt = performance.now();
+  expect(await program.exited).toBe(0);
+  expect(performance.now() - toldAt).toBeLessThan(5_000);
+  const told = { code: status.CANCELLED, why: 'cancelled', attempts: 1, outcomeUnknown: true };
+  expect(JSON.parse(program.output())).toEqual(told);
   expect(server.arrivals).toHaveLength(1);
 });

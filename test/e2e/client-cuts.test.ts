@@ -4,7 +4,7 @@ import { type Metadata, status } from '@grpc/grpc-js';
 import { descriptorSet } from '../../src/gen/descriptor-set';
 import { CHANNEL_OPTIONS } from '../../src/idempotency/client/channel-options';
 import { createClientInterceptor } from '../../src/idempotency/client/interceptor';
-import { loadPolicies } from '../../src/idempotency/policy-registry';
+import { loadPolicies } from '../../src/idempotency/policies/descriptor-set';
 import { newRequestId } from '../../src/idempotency/request-id';
 import { startCuttingProxy } from '../support/cutting-proxy';
 import {
@@ -97,6 +97,7 @@ describe('a stream that breaks', () => {
     ['is reset with NO_ERROR', (stream) => stream.close(constants.NGHTTP2_NO_ERROR)],
     ['is reset with INTERNAL_ERROR', (stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR)],
     ['is refused', (stream) => stream.close(constants.NGHTTP2_REFUSED_STREAM)],
+    ['is told to calm down', (stream) => stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)],
     ['is reset with CANCEL', (stream) => stream.close(constants.NGHTTP2_CANCEL)],
     ['loses its session', (stream) => stream.session?.destroy()],
     ['goes away with an error', (stream) => stream.session?.destroy(undefined, constants.NGHTTP2_INTERNAL_ERROR)],
@@ -123,7 +124,6 @@ describe('a stream that breaks', () => {
   });
 
   test.each<[string, status, (stream: ServerHttp2Stream) => void]>([
-    ['ENHANCE_YOUR_CALM', status.RESOURCE_EXHAUSTED, (stream) => stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)],
     ['HTTP 400', status.INTERNAL, (stream) => stream.respond({ ':status': 400 }, { endStream: true })],
     ['HTTP 404', status.UNIMPLEMENTED, (stream) => stream.respond({ ':status': 404 }, { endStream: true })],
   ])('%s is not', async (_, code, breakStream) => {

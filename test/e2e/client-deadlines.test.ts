@@ -4,7 +4,7 @@ import { descriptorSet } from '../../src/gen/descriptor-set';
 import { CHANNEL_OPTIONS } from '../../src/idempotency/client/channel-options';
 import type { ClientOptions } from '../../src/idempotency/client/client-options';
 import { createClientInterceptor } from '../../src/idempotency/client/interceptor';
-import { loadPolicies } from '../../src/idempotency/policy-registry';
+import { loadPolicies } from '../../src/idempotency/policies/descriptor-set';
 import { newRequestId } from '../../src/idempotency/request-id';
 import {
   fail,

@@ -2,10 +2,11 @@ import { Metadata, status } from '@grpc/grpc-js';
 import { descriptorSet } from '../../src/gen/descriptor-set';
 import { CHANNEL_OPTIONS } from '../../src/idempotency/client/channel-options';
 import type { ClientOptions } from '../../src/idempotency/client/client-options';
+import { readCallFailure } from '../../src/idempotency/client/idempotency-error';
 import { createClientInterceptor } from '../../src/idempotency/client/interceptor';
 import type { RefusalReason } from '../../src/idempotency/errors';
 import type { ClientEvent } from '../../src/idempotency/events';
-import { loadPolicies } from '../../src/idempotency/policy-registry';
+import { loadPolicies } from '../../src/idempotency/policies/descriptor-set';
 import { newRequestId } from '../../src/idempotency/request-id';
 import { refusalStatus } from '../../src/idempotency/wire/error-details';
 import {
@@ -38,7 +39,7 @@ async function setUp(
   const interceptor = createClientInterceptor({
     policies,
     initialBackoffMs: 1,
-    onEvent: (event) => events.push(event),
+    onEvent: (event) => event.type !== 'retry_budget' && events.push(event),
     ...options,
   });
   const client = rawClient(server.address, [interceptor], CHANNEL_OPTIONS);
@@ -131,11 +132,30 @@ describe('retries', () => {
     expect(error?.details).toBe('down (gave up after 1 attempt: the server asked for no retry)');
   });
 
+  test('a refusal of a later attempt says nothing of what an earlier one did', async () => {
+    const { client } = await setUp([down, fail(status.UNAUTHENTICATED, 'the token is over')]);
+    const { error } = await client.call(PATHS.unknown, { metadata: keyed() });
+    expect(error?.details).toBe('the token is over');
+    const failure = error === null ? undefined : readCallFailure(error);
+    expect(failure).toEqual({ why: 'answer', attempts: 2, outcomeUnknown: true, requestId: ID, retriable: false });
+  });
+
   test('the last real error comes with its trailers', async () => {
-    const details = metadataOf({ 'grpc-status-details-bin': Buffer.from([1, 2, 3]) });
-    const { client } = await setUp([fail(status.UNAVAILABLE, 'down', details)], { maxAttempts: 2 });
+    const details = metadataOf({ 'grpc-status-details-bin': Buffer.from([8, 14]) });
+    const { server, client } = await setUp([fail(status.UNAVAILABLE, 'down', details)], { maxAttempts: 2 });
     const { error } = await client.call(PATHS.safe);
-    expect(error?.metadata.get('grpc-status-details-bin')).toEqual([Buffer.from([1, 2, 3])]);
+    expect(server.arrivals).toHaveLength(2);
+    expect(error?.metadata.get('grpc-status-details-bin')).toEqual([Buffer.from([8, 14])]);
+  });
+
+  test('error details that can’t be read stop, and the status comes with them as it was sent', async () => {
+    const garbage = Buffer.from([255, 255, 255]);
+    const details = metadataOf({ 'grpc-status-details-bin': garbage });
+    const { server, client } = await setUp([fail(status.UNAVAILABLE, 'down', details)]);
+    const { error } = await client.call(PATHS.safe);
+    expect(server.arrivals).toHaveLength(1);
+    expect([error?.code, error?.metadata.get('grpc-status-details-bin')]).toEqual([status.UNAVAILABLE, [garbage]]);
+    expect(error?.details).toMatch(/^down \(gave up after 1 attempt: the server's error details can't be read;/);
   });
 
   test('what a server itself calls INTERNAL, UNKNOWN or CANCELLED is an answer', async () => {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
 import { createStandInAuthorizer } from '../../src/payments/authorizer';
+import { payAndComplete, startAttemptService } from '../support/attempt-service';
 import { createAuthorizerGate } from '../support/authorizer-gate';
 import { callUntilAnswered } from '../support/call-until-answered';
 import { startCuttingProxy } from '../support/cutting-proxy';
@@ -15,13 +16,14 @@ const CLIENT_WAITS_MS = 300;
 const AUTHORIZER_TAKES_MS = 600;
 
 const slowAuthorizer = (takesMs: number) => ({
+  ...createStandInAuthorizer(),
   authorize: async (...request: Parameters<ReturnType<typeof createStandInAuthorizer>['authorize']>) => {
     await delay(takesMs);
     return createStandInAuthorizer().authorize(...request);
   },
 });
 
-describe('a client that stops waiting', () => {
+describe('a client that stops waiting (design 4.7; case D3)', () => {
   let database: TestDatabase;
   let service: TestService;
   let client: StockClient;
@@ -58,16 +60,22 @@ describe('a client that stops waiting', () => {
 
   it('at its deadline, and retries without a key what is declared to need none, pays twice', async () => {
     const descriptorSet = changedDescriptorSet({ CreatePayment: { level: 'IDEMPOTENT' } });
-    await start({ authorizer: slowAuthorizer(AUTHORIZER_TAKES_MS), descriptorSet });
-    // Behind the key stands a rule of the business, which would hide what the missing key does.
-    await database.rows('DROP INDEX payments_one_live_per_order');
+    await start({});
+    const keyless = await startAttemptService({ descriptorSet });
+    keyless.handle({
+      createPayment: async (request, attempt) => {
+        await delay(AUTHORIZER_TAKES_MS);
+        return payAndComplete(request, attempt);
+      },
+    });
     const pay = { ...createPayment('order-1'), requestId: undefined };
 
-    expect((await client.call({ ...pay, deadlineMs: CLIENT_WAITS_MS })).code).toBe(status.DEADLINE_EXCEEDED);
-    expect((await client.call(pay)).code).toBe(status.OK);
+    expect((await keyless.pay({ ...pay, deadlineMs: CLIENT_WAITS_MS })).code).toBe(status.DEADLINE_EXCEEDED);
+    expect((await keyless.pay(pay)).code).toBe(status.OK);
 
-    expect(await database.count("payments WHERE order_id = 'order-1'")).toBe(2);
-    expect(await database.count('idempotency_record')).toBe(0);
+    expect(await keyless.database.count("payments WHERE order_id = 'order-1'")).toBe(2);
+    expect(await keyless.database.count('idempotency_record')).toBe(0);
+    await keyless.stop();
   });
 
   it('by hanging up while the handler runs does not stop it: its answer is there for the retry', async () => {

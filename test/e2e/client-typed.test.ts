@@ -14,7 +14,7 @@ import {
   type PaymentsServiceServer,
 } from '../../src/gen/proto/payments/v1/payments';
 import { createPromiseClient } from '../../src/idempotency/client/typed-client';
-import { loadPolicies } from '../../src/idempotency/policy-registry';
+import { loadPolicies } from '../../src/idempotency/policies/descriptor-set';
 import { newRequestId } from '../../src/idempotency/request-id';
 import { createPaymentsClient, type PaymentsClient } from '../../src/payments/payments-client';
 import { metadataOf } from '../support/scripted-server';
@@ -152,10 +152,12 @@ describe('a request that does not fit its type is refused before anything is sen
     ['without a field', { ...request, metadata: undefined }],
     ['with a number for a bigint', { ...request, amountMinor: 1250 }],
   ])('%s', async (_, unfit) => {
+    const onEnd = jest.fn();
     const error = await failureOf(
-      client.createPayment(unfit as unknown as CreatePaymentRequest, { requestId: newRequestId() }),
+      client.createPayment(unfit as unknown as CreatePaymentRequest, { requestId: newRequestId(), onEnd }),
     );
     expect(error).toBeInstanceOf(TypeError);
+    expect(onEnd).not.toHaveBeenCalled();
     expect(error.message).toMatch(
       /^createPayment: the request could not be serialized: .+; all fields are required, 64-bit numbers are bigint$/,
     );

@@ -56,8 +56,15 @@ export const fail =
 
 export const hang: Reply = () => undefined;
 
+/** Where a scripted server listens; a free port by default. */
+export interface ScriptedPlace {
+  readonly port: number;
+}
+
 /** Starts a server that gives the nth arrival the nth reply, and the last reply to all that follow. */
-export async function startScriptedServer(...script: readonly Reply[]): Promise<ScriptedServer> {
+export async function startScriptedServer(...given: readonly (Reply | ScriptedPlace)[]): Promise<ScriptedServer> {
+  const script = given.filter((reply) => typeof reply === 'function');
+  const place = given.find((reply) => typeof reply !== 'function');
   const arrivals: Arrival[] = [];
   const waiting: (() => void)[] = [];
   const server = new Server();
@@ -73,7 +80,8 @@ export async function startScriptedServer(...script: readonly Reply[]): Promise<
     };
   for (const path of Object.values(PATHS)) server.addService({ method: definition(path) }, { method: handle(path) });
   const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+    const address = `127.0.0.1:${place?.port ?? 0}`;
+    server.bindAsync(address, ServerCredentials.createInsecure(), (error, bound) =>
       error ? reject(error) : resolve(bound),
     );
   });

@@ -37,6 +37,9 @@ export const typedClient = (shelf: Shelf, settings: CallSettings): void => {
   void shelf.burnBook;
   // @ts-expect-error: there is no such setting
   void shelf.putBook({ title: 'Kürk Mantolu Madonna', copies: 1n }, { requestID: '' });
+  void shelf.putBook({ title: 'Kürk Mantolu Madonna', copies: 1n }, { timeoutMs: 1_000, attemptTimeoutMs: 100 });
+  // @ts-expect-error: attempts are not a call's to set
+  void shelf.putBook({ title: 'Kürk Mantolu Madonna', copies: 1n }, { maxAttempts: 2 });
   // @ts-expect-error: the answer has no such field
   void shelf.putBook({ title: 'Kürk Mantolu Madonna', copies: 1n }).then(({ title }) => void title);
   // @ts-expect-error: how a call ended is to be read

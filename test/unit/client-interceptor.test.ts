@@ -2,6 +2,7 @@ import { type InterceptorOptions, Metadata, type NextCall, status, type StatusOb
 import type { ClientOptions } from '../../src/idempotency/client/client-options';
 import { createClientInterceptor } from '../../src/idempotency/client/interceptor';
 import type { ClientEvent } from '../../src/idempotency/events';
+import { newRequestId } from '../../src/idempotency/request-id';
 import { metadataOf, PATHS } from '../support/scripted-server';
 
 type Underlying = ReturnType<NextCall>;
@@ -46,7 +47,7 @@ function setUp({ requestStream = false, responseStream = false, ...timeouts }: S
     policies: { get: () => undefined, all: () => [] },
     initialBackoffMs: 1,
     random: () => 0,
-    onEvent: (event) => events.push(event),
+    onEvent: (event) => event.type !== 'retry_budget' && events.push(event),
     ...timeouts,
   });
   const options: InterceptorOptions = {
@@ -64,7 +65,7 @@ function setUp({ requestStream = false, responseStream = false, ...timeouts }: S
     onReceiveMessage: (message: unknown) => heard.push(['message', message]),
     onReceiveStatus: ({ code }) => heard.push(['status', code]),
   };
-  const keyed = metadataOf({ 'request-id': '01890a5d-ac96-774b-bcce-b302099a8057' });
+  const keyed = metadataOf({ 'request-id': newRequestId() });
   const send = async (): Promise<void> => {
     call.start(keyed, listener);
     call.sendMessage(Buffer.from('pay'));
@@ -141,6 +142,15 @@ test.each([
     ['message', null],
     ['status', status.CANCELLED],
   ]);
+});
+
+test('a cancel in the tick of the call is not told inside cancel()', async () => {
+  const { heard, call, keyed, listener } = setUp();
+  call.start(keyed, listener);
+  call.cancelWithStatus(status.CANCELLED, 'Cancelled on client');
+  expect(heard).toEqual([]);
+  await tick();
+  expect(heard.at(-1)).toEqual(['status', status.CANCELLED]);
 });
 
 test('a cancel after the end changes nothing', async () => {

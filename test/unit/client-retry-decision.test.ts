@@ -8,6 +8,7 @@ import {
   type RetryFacts,
   type RetrySettings,
 } from '../../src/idempotency/client/retry-decision';
+import type { RetryReason, StopReason } from '../../src/idempotency/events';
 import type { Level } from '../../src/idempotency/policy';
 import { metadataOf } from '../support/scripted-server';
 
@@ -39,18 +40,29 @@ function trailers({ reason = '', domain = 'idempotency.v1', retryMs = NaN, pushb
   return metadata;
 }
 
+/** Details that are well-formed but for the RetryInfo in them. */
+function unreadableRetryInfo(): Metadata {
+  const details = [{ typeUrl: 'type.googleapis.com/google.rpc.RetryInfo', value: Buffer.from([10, 200, 1]) }];
+  const bytes = Status.encode({ code: status.UNAVAILABLE, message: 'down', details }).finish();
+  return metadataOf({ ...sent, 'grpc-status-details-bin': Buffer.from(bytes) });
+}
+
 const down = { code: status.UNAVAILABLE, details: 'down', metadata: metadataOf(sent) };
 
 function decide(facts: Partial<RetryFacts>): RetryDecision {
   return decideRetry(
-    { level: 'UNKNOWN', hasKey: true, status: down, ranOutOfTime: false, attempts: 1, remainingMs: 10_000, ...facts },
+    {
+      ...{ level: 'UNKNOWN', hasKey: true, status: down, ranOutOfTime: false, attempts: 1, remainingMs: 10_000 },
+      ...{ keyRemainingMs: Infinity, budgetTokens: 10 },
+      ...facts,
+    },
     settings,
   );
 }
 
-const retry = (reason: string, delayMs: number): RetryDecision => ({ kind: 'retry', reason, delayMs });
+const retry = (reason: RetryReason, delayMs: number): RetryDecision => ({ kind: 'retry', reason, delayMs });
 const answer: RetryDecision = { kind: 'answer' };
-const stop = (why: 'no_request_id' | 'attempts' | 'pushback' | 'deadline'): RetryDecision => ({ kind: 'stop', why });
+const stop = (why: StopReason): RetryDecision => ({ kind: 'stop', why });
 
 describe('level and key', () => {
   test.each<[Level, boolean, RetryDecision]>([
@@ -84,6 +96,14 @@ describe('status and reason', () => {
       retry('RESOURCE_EXHAUSTED', 9),
     ],
     ['exhausted', status.RESOURCE_EXHAUSTED, 'quota', metadataOf({ 'grpc-retry-pushback-ms': '5' }), answer],
+    [
+      'reset with ENHANCE_YOUR_CALM',
+      status.RESOURCE_EXHAUSTED,
+      'Bandwidth exhausted or memory limit exceeded',
+      new Metadata(),
+      retry('RESOURCE_EXHAUSTED', 50),
+    ],
+    ['exhausted by this side', status.RESOURCE_EXHAUSTED, 'Received message larger than max', new Metadata(), answer],
     ['reset with CANCEL', status.CANCELLED, 'Call cancelled', new Metadata(), retry('CANCELLED', 50)],
     ['reset', status.INTERNAL, 'Received RST_STREAM with code 2 (x)', new Metadata(), retry('INTERNAL', 50)],
     ['no status', status.UNKNOWN, 'Received HTTP status code 200', new Metadata(), retry('UNKNOWN', 50)],
@@ -134,7 +154,8 @@ describe('advice of the server', () => {
     ['unreadable pushback', trailers({ pushback: '1s' }), stop('pushback')],
     ['negative RetryInfo', trailers({ retryMs: -1 }), stop('pushback')],
     ['pushback beyond the deadline', trailers({ pushback: '10000' }), stop('deadline')],
-    ['unreadable details', metadataOf({ 'grpc-status-details-bin': Buffer.from([255]) }), retry('UNAVAILABLE', 50)],
+    ['unreadable details', metadataOf({ 'grpc-status-details-bin': Buffer.from([255]) }), stop('unreadable')],
+    ['details of unreadable parts', unreadableRetryInfo(), stop('unreadable')],
   ])('%s', (_, metadata, expected) => {
     expect(decide({ status: { ...down, metadata } })).toEqual(expected);
   });
@@ -161,6 +182,22 @@ describe('attempts and time', () => {
   ])('after %d attempts with %d ms left', (attempts, remainingMs, expected) => {
     expect(decide({ attempts, remainingMs })).toEqual(expected);
   });
+
+  test.each<[number, RetryDecision]>([
+    [51, retry('UNAVAILABLE', 50)],
+    [50, stop('key_expired')],
+    [-1, stop('key_expired')],
+  ])('with %d ms left to the key', (keyRemainingMs, expected) => {
+    expect(decide({ keyRemainingMs })).toEqual(expected);
+  });
+
+  test.each<[number, RetryDecision]>([
+    [1, retry('UNAVAILABLE', 50)],
+    [0.9, stop('budget')],
+    [0, stop('budget')],
+  ])('with %d tokens in the budget', (budgetTokens, expected) => {
+    expect(decide({ budgetTokens })).toEqual(expected);
+  });
 });
 
 test('no settings and no failure send a keyless call of an unknown level twice', () => {
@@ -186,7 +223,8 @@ test('no settings and no failure send a keyless call of an unknown level twice',
     ),
   });
   const property = fc.property(failures, anySettings, fc.boolean(), (failed, options, ranOutOfTime) => {
-    const rest = { status: failed, ranOutOfTime, attempts: 1, remainingMs: 1e9 };
+    const plenty = { attempts: 1, remainingMs: 1e9, keyRemainingMs: 1e9, budgetTokens: 1e9 };
+    const rest = { status: failed, ranOutOfTime, ...plenty };
     const keyless = decideRetry({ level: 'UNKNOWN', hasKey: false, ...rest }, options);
     const keyed = decideRetry({ level: 'UNKNOWN', hasKey: true, ...rest }, options);
     expect(keyless.kind).not.toBe('retry');

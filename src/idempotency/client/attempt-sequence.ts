@@ -1,12 +1,16 @@
-import { type InterceptorOptions, type NextCall, status, type StatusObject } from '@grpc/grpc-js';
+import { type InterceptorOptions, type NextCall, status } from '@grpc/grpc-js';
+import type { StopReason } from '../events';
 import type { Level } from '../policy';
 import { PREVIOUS_ATTEMPTS } from '../wire/metadata';
 import { type Answer, localAnswer, type Request, sendAttempt, type UnderlyingCall } from './attempt';
+import { isOwnTimeout, neverLeft } from './attempt-timeout';
 import { type Deadline, deadlineIn, isParentCancelled } from './call-deadline';
+import { readExpiry } from './call-end';
+import { type CallFailure, callFailure, type FailureReason, mayHideSuccess } from './call-failure';
 import type { CallKey } from './call-key';
+import type { CallLimits } from './call-limits';
 import type { ClientSettings } from './client-options';
-import { hasNoHeaders } from './failure';
-import { decideRetry, mayBeSentTwice, type StopReason } from './retry-decision';
+import { decideRetry, mayBeSentTwice } from './retry-decision';
 import { stopStatus } from './stop-status';
 
 /** What the attempts of one call have in common. */
@@ -14,11 +18,23 @@ export interface SequenceFacts {
   readonly options: InterceptorOptions;
   readonly nextCall: NextCall;
   readonly settings: ClientSettings;
+  readonly limits: CallLimits;
   readonly request: Request;
   readonly level: Level;
   readonly key: CallKey;
   /** When the call with all its attempts has to be over. */
   readonly deadline: Deadline;
+  /** When the key may not be sent any more. */
+  readonly keyLifetime: Deadline;
+}
+
+/** Told the end of a sequence; `failure` is undefined where the call succeeded. */
+export type OnSequenceEnd = (answer: Answer, failure: CallFailure | undefined) => void;
+
+interface RunningAttempt {
+  readonly deadline: Deadline;
+  /** Whether its time is all that was left to the call. */
+  readonly isLast: boolean;
 }
 
 /**
@@ -26,29 +42,44 @@ export interface SequenceFacts {
  * is running, or the next is awaited, or the end was told.
  */
 export class AttemptSequence {
-  /** Attempts that were sent. */
+  /** Attempts that were begun. */
   sent = 0;
   private running: UnderlyingCall | undefined;
   private timer: NodeJS.Timeout | undefined;
   private isCancelled = false;
   /** The last failure that somebody else than our own clock made. */
   private lastReal: Answer | undefined;
+  /** Whether an attempt before the last one may have taken effect. */
+  private maybeDoneBefore = false;
+  private readonly mayBeSentTwice: boolean;
+  private readonly path: string;
+  private keyLifetime: Deadline;
 
   /** @param onEnd called once, with what the caller gets */
   constructor(
     private readonly facts: SequenceFacts,
-    private readonly onEnd: (answer: Answer) => void,
-  ) {}
+    private readonly onEnd: OnSequenceEnd,
+  ) {
+    this.path = facts.options.method_definition.path;
+    this.mayBeSentTwice = mayBeSentTwice({ level: facts.level, hasKey: facts.key.kind === 'key' });
+    this.keyLifetime = facts.keyLifetime;
+  }
 
   /** Sends the next attempt, unless time is up or nobody waits for it. */
   begin(): void {
-    const { options, nextCall, settings, request, deadline } = this.facts;
-    if (isParentCancelled(options)) return this.onEnd(localAnswer(status.CANCELLED, 'Cancelled by parent call'));
-    const remainingMs = deadline.remainingMs();
-    if (remainingMs <= 0) {
-      return this.stop('deadline', localAnswer(status.DEADLINE_EXCEEDED, 'Deadline exceeded'));
+    const { options, nextCall, limits, request, deadline } = this.facts;
+    if (isParentCancelled(options)) {
+      return this.fail(localAnswer(status.CANCELLED, 'Cancelled by parent call'), 'cancelled');
     }
-    const attemptMs = this.mayBeSentTwice() ? Math.min(settings.attemptTimeoutMs, remainingMs) : remainingMs;
+    const remainingMs = deadline.remainingMs();
+    if (remainingMs <= 0) return this.stop('deadline', timeIsUp());
+    const keyRemainingMs = this.keyLifetime.remainingMs();
+    if (keyRemainingMs <= 0 && this.sent > 0) return this.stop('key_expired', timeIsUp());
+    const attemptMs = this.mayBeSentTwice
+      ? // An attempt may wait for a connection: it must not leave later than its key may. A call that begins with an old
+        // key asks what became of it, which is the server's to say.
+        Math.min(limits.attemptTimeoutMs, remainingMs, keyRemainingMs > 0 ? keyRemainingMs : Infinity)
+      : remainingMs;
     const metadata = request.metadata.clone();
     if (this.sent > 0) metadata.set(PREVIOUS_ATTEMPTS, String(this.sent));
     try {
@@ -60,7 +91,7 @@ export class AttemptSequence {
     }
     this.sent += 1;
     const attempt = { deadline: deadlineIn(attemptMs), isLast: attemptMs >= remainingMs };
-    sendAttempt(this.running, { ...request, metadata }, (answer) => this.onAnswer(answer, attempt));
+    sendAttempt(this.running, { metadata, message: request.message }, (answer) => this.onAnswer(answer, attempt));
   }
 
   /** Ends the sequence: nothing is sent any more. */
@@ -68,7 +99,7 @@ export class AttemptSequence {
     this.isCancelled = true;
     if (this.running !== undefined) return this.running.cancelWithStatus(code, details);
     clearTimeout(this.timer);
-    this.onEnd(localAnswer(code, details));
+    this.fail(localAnswer(code, details), 'cancelled');
   }
 
   /** Where the running attempt goes; undefined between attempts. */
@@ -76,52 +107,88 @@ export class AttemptSequence {
     return this.running;
   }
 
-  private onAnswer(answer: Answer, attempt: { readonly deadline: Deadline; readonly isLast: boolean }): void {
+  private onAnswer(answer: Answer, attempt: RunningAttempt): void {
     this.running = undefined;
-    if (answer.status.code === status.OK || this.isCancelled) return this.onEnd(answer);
+    const { settings, limits, level, key, deadline } = this.facts;
+    const { retryBudget } = settings;
+    if (answer.status.code === status.OK) {
+      if (retryBudget.earn()) this.tellBudget();
+      return this.onEnd(answer, undefined);
+    }
+    if (this.isCancelled) return this.fail(answer, 'cancelled');
     const ranOutOfTime = isOwnTimeout(answer.status, attempt.deadline);
+    if (ranOutOfTime && !attempt.isLast && this.mayWaitOn() && neverLeft(answer.status)) {
+      // It waited for a connection: that is not an attempt.
+      this.sent -= 1;
+      return this.begin();
+    }
     if (!ranOutOfTime) this.lastReal = answer;
-    const { level, key, settings, deadline } = this.facts;
+    this.learnExpiry(answer);
     // A timer that fires a little early must not leave time for an attempt that can't end.
     const remainingMs = ranOutOfTime && attempt.isLast ? 0 : deadline.remainingMs();
-    const decision = decideRetry(
-      { level, hasKey: key.kind === 'key', status: answer.status, ranOutOfTime, attempts: this.sent, remainingMs },
-      settings,
-    );
+    const facts = {
+      ...{ level, hasKey: key.kind === 'key', status: answer.status, ranOutOfTime, attempts: this.sent, remainingMs },
+      keyRemainingMs: this.keyLifetime.remainingMs(),
+      budgetTokens: retryBudget.tokens,
+    };
+    const decision = decideRetry(facts, { ...settings, maxAttempts: limits.maxAttempts });
     switch (decision.kind) {
       case 'answer':
-        return this.onEnd(answer);
+        return this.fail(answer, 'answer');
       case 'stop':
         return this.stop(decision.why, answer);
       case 'retry':
+        retryBudget.spend();
+        this.maybeDoneBefore ||= mayHideSuccess(answer.status);
         this.timer = setTimeout(() => this.begin(), decision.delayMs);
         settings.onEvent({ type: 'retry', path: this.path, reason: decision.reason, delayMs: decision.delayMs });
+        this.tellBudget();
     }
+  }
+
+  private mayWaitOn(): boolean {
+    return this.mayBeSentTwice && this.facts.deadline.remainingMs() > 0 && this.keyLifetime.remainingMs() > 0;
+  }
+
+  /** A server that says until when it keeps the key knows it better than its proto. */
+  private learnExpiry({ status: { metadata } }: Answer): void {
+    const expiresAt = readExpiry(metadata);
+    if (expiresAt === undefined) return;
+    const learnedMs = expiresAt.getTime() - Date.now();
+    if (learnedMs < this.keyLifetime.remainingMs()) this.keyLifetime = deadlineIn(learnedMs);
   }
 
   /** Gives up with the last real error, or with `answer` where there was none. */
   private stop(why: StopReason, answer: Answer): void {
+    if (this.sent === 0) return this.fail(answer, why);
     const { key, settings } = this.facts;
-    const { path, sent: attempts } = this;
-    if (attempts === 0) return this.onEnd(answer);
     const real = this.lastReal ?? answer;
-    const stopped = stopStatus(real.status, { path, why, attempts, key, requestIdName: settings.requestIdName });
-    settings.onEvent({ type: 'retry_refused', path, reason: why });
-    this.onEnd({ ...real, status: stopped });
+    const failure = this.failureOf(answer, why);
+    const call = { ...failure, path: this.path, why, key, requestIdName: settings.requestIdName };
+    settings.onEvent({ type: 'retry_refused', path: this.path, reason: why });
+    this.onEnd({ ...real, status: stopStatus(real.status, call) }, failure);
   }
 
-  private mayBeSentTwice(): boolean {
-    return mayBeSentTwice({ level: this.facts.level, hasKey: this.facts.key.kind === 'key' });
+  private fail(answer: Answer, why: FailureReason): void {
+    this.onEnd(answer, this.failureOf(answer, why));
   }
 
-  private get path(): string {
-    return this.facts.options.method_definition.path;
+  private failureOf({ status: last }: Answer, why: FailureReason): CallFailure {
+    const { level, key } = this.facts;
+    const { sent: attempts, maybeDoneBefore } = this;
+    const requestId = key.kind === 'key' ? key.text : undefined;
+    return callFailure({
+      ...{ level, requestId, attempts, why, status: last, maybeDoneBefore },
+      mayBeSentTwice: this.mayBeSentTwice,
+    });
+  }
+
+  private tellBudget(): void {
+    const { retryBudget, onEvent } = this.facts.settings;
+    onEvent({ type: 'retry_budget', target: retryBudget.target, tokens: retryBudget.tokens });
   }
 }
 
-/** The server counts the same deadline and may be the one who says so. */
-function isOwnTimeout(failed: StatusObject, deadline: Deadline): boolean {
-  if (failed.code !== status.DEADLINE_EXCEEDED) return false;
-  const isMadeHere = hasNoHeaders(failed) && failed.details.startsWith('Deadline exceeded');
-  return isMadeHere || deadline.remainingMs() <= 0;
+function timeIsUp(): Answer {
+  return localAnswer(status.DEADLINE_EXCEEDED, 'Deadline exceeded');
 }

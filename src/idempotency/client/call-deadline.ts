@@ -2,15 +2,19 @@ import { performance } from 'node:perf_hooks';
 import { type InterceptorOptions, propagate } from '@grpc/grpc-js';
 
 /** A moment on a clock that nobody sets. */
-export interface Deadline {
+export class Deadline {
+  /** @param endsAt by `performance.now()` */
+  constructor(private readonly endsAt: number) {}
+
   /** What is left, milliseconds; 0 or less once it is over. */
-  remainingMs(): number;
+  remainingMs(): number {
+    return this.endsAt - performance.now();
+  }
 }
 
 /** The deadline that is so many milliseconds from now. */
 export function deadlineIn(milliseconds: number): Deadline {
-  const endsAt = performance.now() + milliseconds;
-  return { remainingMs: () => endsAt - performance.now() };
+  return new Deadline(performance.now() + milliseconds);
 }
 
 /**

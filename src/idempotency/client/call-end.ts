@@ -1,5 +1,6 @@
 import type { Metadata, StatusObject } from '@grpc/grpc-js';
 import { EXPIRES_AT, REPLAYED } from '../wire/metadata';
+import type { CallFailure } from './call-failure';
 
 /** What is known when a call has ended, beside its response or its error. */
 export interface CallEnd {
@@ -13,19 +14,22 @@ export interface CallEnd {
   readonly trailers: Metadata;
 }
 
-/** The status of a call with all its attempts, as the client interceptor hands it up. */
-export interface EndStatus extends StatusObject {
-  /** Attempts that were sent. */
-  readonly attempts: number;
-}
+/**
+ * The status of a call with all its attempts, as the client interceptor hands it up. grpc-js copies all of it to the
+ * error that a callback gets.
+ */
+export type EndStatus = StatusObject & ({ readonly attempts: number } | CallFailure);
 
 /** Reads the end of a call. An interceptor that answers by itself leaves the attempts out. */
-export function readCallEnd({ metadata, attempts = 0 }: StatusObject & Partial<EndStatus>): CallEnd {
-  const expiresAt = new Date(String(metadata.get(EXPIRES_AT)[0]));
-  return {
-    replayed: metadata.get(REPLAYED)[0] === 'true',
-    expiresAt: Number.isNaN(expiresAt.getTime()) ? undefined : expiresAt,
-    attempts,
-    trailers: metadata,
-  };
+export function readCallEnd({ metadata, attempts = 0 }: StatusObject & { readonly attempts?: number }): CallEnd {
+  const replayed = metadata.get(REPLAYED)[0] === 'true';
+  return { replayed, expiresAt: readExpiry(metadata), attempts, trailers: metadata };
+}
+
+/** Until when an answer is kept; undefined where its trailers don't say, or say no time. */
+export function readExpiry(trailers: Metadata): Date | undefined {
+  const [text] = trailers.get(EXPIRES_AT);
+  if (text === undefined) return undefined;
+  const expiresAt = new Date(String(text));
+  return Number.isNaN(expiresAt.getTime()) ? undefined : expiresAt;
 }

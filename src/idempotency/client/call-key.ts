@@ -4,7 +4,13 @@ import type { KeyFormat, MethodPolicy } from '../policy';
 
 /** What the key of a call is worth. */
 export type CallKey =
-  | { readonly kind: 'key' }
+  | {
+      readonly kind: 'key';
+      /** The key itself. */
+      readonly text: string;
+      /** The time inside a dated key, milliseconds since 1970; undefined for every other. */
+      readonly atMs: number | undefined;
+    }
   | { readonly kind: 'missing' }
   | { readonly kind: 'malformed'; readonly description: string }
   /** The method's policy ignores keys, so that one protects nothing. */
@@ -19,7 +25,8 @@ export type CallKey =
 export function readCallKey(policy: MethodPolicy | undefined, values: readonly MetadataValue[]): CallKey {
   if (policy?.key === 'IGNORED') return { kind: 'ignored' };
   const reading = parseKey(values, keyFormatOf(policy));
-  return reading.kind === 'key' ? { kind: 'key' } : reading;
+  if (reading.kind !== 'key') return reading;
+  return { kind: 'key', text: reading.key.text, atMs: reading.key.dated?.atMs };
 }
 
 /** The key format of a method; of one that the registry does not know, the widest. */

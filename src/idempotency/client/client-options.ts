@@ -2,12 +2,17 @@ import type { ClientEventListener } from '../events';
 import type { PolicyRegistry } from '../policy';
 import { quietListener } from '../quiet-listener';
 import { REQUEST_ID } from '../wire/metadata';
-
-/** The longest wait that a Node timer and the gRPC deadline arithmetic of a Node server carry (2^31 − 1 ms, 24.8 days). */
-const LONGEST_MS = 2_147_483_647;
+import type { CallLimits } from './call-limits';
+import { faultsOfOptions } from './check-options';
+import { createRetryBudget, type RetryBudget } from './retry-budget';
 
 /** Time for a call with all its attempts where nothing else is said, milliseconds. */
 export const DEFAULT_TIMEOUT_MS = 30_000;
+
+const DEFAULT_ATTEMPT_TIMEOUT_MS = 10_000;
+
+/** What a method can have of its own; what is left out is as for the whole client. */
+export type MethodSettings = { readonly [Name in keyof CallLimits]?: CallLimits[Name] | undefined };
 
 /** How a client retries (design 5). Every option but `policies` has a default. */
 export interface ClientOptions {
@@ -21,6 +26,8 @@ export interface ClientOptions {
   readonly attemptTimeoutMs?: number | undefined;
   /** Attempts of one call, the first included. Default 6. */
   readonly maxAttempts?: number | undefined;
+  /** Settings of single methods, by path: `/payments.v1.PaymentsService/CreatePayment`. Default: none. */
+  readonly methods?: Readonly<Record<string, MethodSettings>> | undefined;
   /** Upper end of the wait before the second attempt. Default 100. */
   readonly initialBackoffMs?: number | undefined;
   /** What the upper end of the wait grows by from attempt to attempt, at least 1. Default 2. */
@@ -29,68 +36,77 @@ export interface ClientOptions {
   readonly maxBackoffMs?: number | undefined;
   /** A number from 0 up to but without 1: the jitter. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
+  /**
+   * Whether calls wait for a connection, within their time, instead of failing while there is none: so a restart of the
+   * server uses up neither attempts nor budget (case J7). `waitForReady` of a call's own metadata counts before it.
+   * Default true.
+   */
+  readonly waitForReady?: boolean | undefined;
+  /**
+   * For how long the server keeps a key, where that is less than the method's policy says: from the date of a dated key,
+   * from the start of the call for another. No retry is sent after it. Default: `max_key_age` or `retention` of the
+   * policy.
+   */
+  readonly keyLifetimeMs?: number | undefined;
+  /**
+   * How much is retried altogether: give all clients of a target the same. Default: one of 10 tokens, +0.1 per success,
+   * for this interceptor; typed clients share one per address.
+   */
+  readonly retryBudget?: RetryBudget | undefined;
   /** Told about every call and every retry. Default: nobody. */
   readonly onEvent?: ClientEventListener | undefined;
 }
 
+type Required<Name extends keyof ClientOptions> = { readonly [N in Name]-?: Exclude<ClientOptions[N], undefined> };
+
 /** The options of a client with the defaults filled in. */
-export type ClientSettings = { readonly [Name in keyof ClientOptions]-?: Exclude<ClientOptions[Name], undefined> };
+export interface ClientSettings extends Required<
+  Exclude<keyof ClientOptions, keyof CallLimits | 'methods' | 'keyLifetimeMs'>
+> {
+  readonly keyLifetimeMs: number | undefined;
+  /** The limits of a method, by path. */
+  limitsOf(path: string): CallLimits;
+}
 
 /**
- * Fills in the defaults and checks every option.
+ * Checks every option and fills in the defaults.
  *
  * @throws TypeError that names each option at fault and what was expected, all at once
  */
 export function clientSettings(options: ClientOptions): ClientSettings {
-  const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-  const initialBackoffMs = options.initialBackoffMs ?? 100;
+  const { onEvent, initialBackoffMs = 100, maxBackoffMs = Math.max(5_000, initialBackoffMs) } = options;
+  const limits = fillIn(options, {
+    timeoutMs: DEFAULT_TIMEOUT_MS,
+    attemptTimeoutMs: DEFAULT_ATTEMPT_TIMEOUT_MS,
+    maxAttempts: 6,
+  });
+  const methods = new Map(
+    Object.entries(options.methods ?? {}).map(([path, own]) => [path, fillIn(own ?? {}, limits)] as const),
+  );
   const settings: ClientSettings = {
     policies: options.policies,
     requestIdName: options.requestIdName ?? REQUEST_ID,
-    timeoutMs,
-    attemptTimeoutMs: options.attemptTimeoutMs ?? Math.min(10_000, timeoutMs),
-    maxAttempts: options.maxAttempts ?? 6,
     initialBackoffMs,
     backoffMultiplier: options.backoffMultiplier ?? 2,
-    maxBackoffMs: options.maxBackoffMs ?? Math.max(5_000, initialBackoffMs),
+    maxBackoffMs,
     random: options.random ?? Math.random,
-    onEvent:
-      typeof options.onEvent === 'function' ? quietListener(options.onEvent) : (options.onEvent ?? (() => undefined)),
+    waitForReady: options.waitForReady ?? true,
+    keyLifetimeMs: options.keyLifetimeMs,
+    retryBudget: options.retryBudget ?? createRetryBudget(),
+    onEvent: typeof onEvent === 'function' ? quietListener(onEvent) : (onEvent ?? (() => undefined)),
+    limitsOf: (path) => methods.get(path) ?? limits,
   };
-  const faults = faultsOf(settings);
+  const faults = faultsOfOptions(settings, limits, options.methods ?? {});
   if (faults.length > 0) throw new TypeError(`client options: ${faults.join('; ')}`);
   return settings;
 }
 
-/** Whether a value is a time that a call can be given. */
-export function isTimeoutMs(value: number): boolean {
-  return Number.isFinite(value) && value > 0 && value <= LONGEST_MS;
-}
-
-function faultsOf(settings: ClientSettings): string[] {
-  const { timeoutMs, attemptTimeoutMs, maxAttempts, initialBackoffMs, backoffMultiplier, maxBackoffMs } = settings;
-  const milliseconds = `milliseconds, more than 0 and at most ${LONGEST_MS}`;
-  const faults: string[] = [];
-  const expect = (isRight: boolean, option: keyof ClientOptions, expected: string, got?: number): void => {
-    if (!isRight) faults.push(`${option}: expected ${expected}${got === undefined ? '' : `, got ${got}`}`);
+/** An attempt timeout that nobody gave follows a call timeout that is shorter. */
+function fillIn(given: MethodSettings, byDefault: CallLimits): CallLimits {
+  const timeoutMs = given.timeoutMs ?? byDefault.timeoutMs;
+  return {
+    timeoutMs,
+    attemptTimeoutMs: given.attemptTimeoutMs ?? Math.min(byDefault.attemptTimeoutMs, timeoutMs),
+    maxAttempts: given.maxAttempts ?? byDefault.maxAttempts,
   };
-  expect(typeof settings.policies?.get === 'function', 'policies', 'a policy registry');
-  expect(isMetadataName(settings.requestIdName), 'requestIdName', 'a lower-case metadata name without the suffix -bin');
-  expect(isTimeoutMs(timeoutMs), 'timeoutMs', milliseconds, timeoutMs);
-  expect(isTimeoutMs(attemptTimeoutMs), 'attemptTimeoutMs', milliseconds, attemptTimeoutMs);
-  expect(!(attemptTimeoutMs > timeoutMs), 'attemptTimeoutMs', `at most timeoutMs (${timeoutMs})`, attemptTimeoutMs);
-  expect(Number.isInteger(maxAttempts) && maxAttempts >= 1, 'maxAttempts', 'a whole number from 1 on', maxAttempts);
-  expect(isTimeoutMs(initialBackoffMs), 'initialBackoffMs', milliseconds, initialBackoffMs);
-  const isMultiplier = Number.isFinite(backoffMultiplier) && backoffMultiplier >= 1;
-  expect(isMultiplier, 'backoffMultiplier', 'a number from 1 on', backoffMultiplier);
-  expect(isTimeoutMs(maxBackoffMs), 'maxBackoffMs', milliseconds, maxBackoffMs);
-  expect(!(maxBackoffMs < initialBackoffMs), 'maxBackoffMs', 'at least initialBackoffMs', maxBackoffMs);
-  expect(typeof settings.random === 'function', 'random', 'a function');
-  expect(typeof settings.onEvent === 'function', 'onEvent', 'a function');
-  return faults;
-}
-
-/** Names that start with `grpc-` belong to gRPC itself (PROTOCOL-HTTP2, "Custom-Metadata"). */
-function isMetadataName(name: string): boolean {
-  return /^(?!grpc-)[0-9a-z_.-]+(?<!-bin)$/.test(name);
 }

@@ -1,15 +1,12 @@
 import { status, type StatusObject } from '@grpc/grpc-js';
 import { ERROR_DOMAIN } from '../errors';
+import type { RetryReason } from '../events';
 import { readErrorDetails } from '../wire/error-details';
 
 /**
- * What the status of a failed attempt says. `transient`: another attempt may end otherwise; `reason` is the gRPC code
- * name or a refusal's reason. `final`: it is the answer.
+ * What the status of a failed attempt says. `transient`: another attempt may end otherwise. `final`: it is the answer.
  */
-export type Failure = { readonly kind: 'transient'; readonly reason: string } | { readonly kind: 'final' };
-
-/** Refusals under ABORTED that end by themselves. Any other ABORTED asks the caller to start over (`ETAG_MISMATCH`). */
-const PASSING_REFUSALS: ReadonlySet<string> = new Set(['REQUEST_IN_PROGRESS', 'CLAIM_LOST']);
+export type Failure = { readonly kind: 'transient'; readonly reason: RetryReason } | { readonly kind: 'final' };
 
 /**
  * Sorts failures by design 5.
@@ -17,23 +14,28 @@ const PASSING_REFUSALS: ReadonlySet<string> = new Set(['REQUEST_IN_PROGRESS', 'C
  * @param ranOutOfTime whether the attempt ended because its own time was over
  */
 export function readFailure(failed: StatusObject, ranOutOfTime: boolean): Failure {
-  const transient: Failure = { kind: 'transient', reason: status[failed.code] };
   const final: Failure = { kind: 'final' };
-  const details = readErrorDetails(failed.metadata);
-  const refusal = details.domain === ERROR_DOMAIN ? details.reason : undefined;
+  const transientIf = (holds: boolean, reason: RetryReason): Failure => (holds ? { kind: 'transient', reason } : final);
   switch (failed.code) {
     case status.UNAVAILABLE:
-      return transient;
-    case status.ABORTED:
-      return refusal !== undefined && PASSING_REFUSALS.has(refusal) ? { kind: 'transient', reason: refusal } : final;
+      return { kind: 'transient', reason: 'UNAVAILABLE' };
+    case status.ABORTED: {
+      const refusal = passingRefusal(failed);
+      return refusal === undefined ? final : { kind: 'transient', reason: refusal };
+    }
     case status.RESOURCE_EXHAUSTED:
-      return details.retryDelayMs === undefined ? final : transient;
+      return transientIf(
+        isMadeByTransport(failed) || readErrorDetails(failed.metadata).retryDelayMs !== undefined,
+        'RESOURCE_EXHAUSTED',
+      );
     case status.DEADLINE_EXCEEDED:
-      return ranOutOfTime ? transient : final;
+      return transientIf(ranOutOfTime, 'DEADLINE_EXCEEDED');
     case status.CANCELLED:
+      return transientIf(isMadeByTransport(failed), 'CANCELLED');
     case status.INTERNAL:
+      return transientIf(isMadeByTransport(failed), 'INTERNAL');
     case status.UNKNOWN:
-      return isMadeByTransport(failed) ? transient : final;
+      return transientIf(isMadeByTransport(failed), 'UNKNOWN');
     case status.OK:
     case status.INVALID_ARGUMENT:
     case status.NOT_FOUND:
@@ -52,6 +54,15 @@ export function readFailure(failed: StatusObject, ranOutOfTime: boolean): Failur
 }
 
 /**
+ * The refusal under ABORTED that ends by itself. Any other ABORTED asks the caller to start over (`ETAG_MISMATCH`).
+ */
+function passingRefusal({ metadata }: StatusObject): 'REQUEST_IN_PROGRESS' | 'CLAIM_LOST' | undefined {
+  const { domain, reason } = readErrorDetails(metadata);
+  if (domain !== ERROR_DOMAIN) return undefined;
+  return reason === 'REQUEST_IN_PROGRESS' || reason === 'CLAIM_LOST' ? reason : undefined;
+}
+
+/**
  * Whether a status came without any headers, as one made on this side does. A server's own has at least a content type,
  * unless the server sent initial metadata before it: then the texts have to tell.
  */
@@ -59,16 +70,18 @@ export function hasNoHeaders({ metadata }: Pick<StatusObject, 'metadata'>): bool
   return Object.keys(metadata.getMap()).length === 0;
 }
 
-/** What grpc-js says of a stream that was reset. Its own faults and local cancels have other texts. */
-const RESET = /^(Call cancelled$|Received RST_STREAM with code \d)/;
+/**
+ * What grpc-js says of a stream that was reset, in the last place of one that was reset with ENHANCE_YOUR_CALM. Its own
+ * faults and local cancels have other texts.
+ */
+const RESET = /^(Call cancelled$|Received RST_STREAM with code \d|Bandwidth exhausted or memory limit exceeded$)/;
 
 /** What it says of HTTP answers that no gRPC server makes: a body that ends without a status, a broken gateway. */
 const NO_STATUS = /^(No status information received|Received HTTP status code (200|5\d\d))$/;
 
 /**
- * Whether a CANCELLED, INTERNAL or UNKNOWN was made from a broken stream instead of sent by the server (case J8). Both
- * can only be told by the texts of grpc-js. A server that imitates them gains nothing: what may be retried at all is
- * decided by level and key.
+ * Whether a status with such a code was made from a broken stream instead of sent by the server (case J8). Only the texts
+ * of grpc-js tell. A server that imitates them gains nothing: what may be retried at all is decided by level and key.
  */
 function isMadeByTransport(failed: StatusObject): boolean {
   if (failed.code === status.UNKNOWN) return NO_STATUS.test(failed.details);

@@ -4,7 +4,7 @@ import type { InterceptorOptions } from '@grpc/grpc-js';
 export type FrozenRequest =
   | { readonly kind: 'frozen'; readonly release: () => void }
   /** The message does not fit its type. */
-  | { readonly kind: 'unserializable'; readonly error: unknown };
+  | { readonly kind: 'unserializable'; readonly error: Error };
 
 /**
  * Serializes a request once and makes every attempt send those bytes, whatever its caller does to the message meanwhile.
@@ -20,7 +20,7 @@ export function freezeRequest(definition: InterceptorOptions['method_definition'
     // A serializer may hand out a buffer that its caller goes on writing to.
     bytes = Buffer.from(serialize(message));
   } catch (error) {
-    return { kind: 'unserializable', error };
+    return { kind: 'unserializable', error: error instanceof Error ? error : new Error(String(error)) };
   }
   definition.requestSerialize = (sent: unknown) => (sent === message ? bytes : serialize(sent));
   return {

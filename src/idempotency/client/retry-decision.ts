@@ -1,5 +1,7 @@
 import type { StatusObject } from '@grpc/grpc-js';
+import type { RetryReason, StopReason } from '../events';
 import type { Level } from '../policy';
+import type { CallLimits } from './call-limits';
 import type { ClientSettings } from './client-options';
 import { readFailure } from './failure';
 import { readRetryAdvice } from './retry-advice';
@@ -17,26 +19,22 @@ export interface RetryFacts {
   readonly attempts: number;
   /** What is left until the call's overall deadline, milliseconds. */
   readonly remainingMs: number;
+  /** What is left until the key may not be sent any more, milliseconds; Infinity where there is no such end. */
+  readonly keyRemainingMs: number;
+  /** What the retry budget of the target holds. */
+  readonly budgetTokens: number;
 }
-
-/**
- * Why no other attempt follows although one might have helped; also the label of the refused-retries metric. `channel`:
- * it could not be started, as on a closed channel.
- */
-export type StopReason = 'no_request_id' | 'attempts' | 'pushback' | 'deadline' | 'channel';
 
 /** What to do about a failed attempt. */
 export type RetryDecision =
-  | { readonly kind: 'retry'; readonly delayMs: number; readonly reason: string }
+  | { readonly kind: 'retry'; readonly delayMs: number; readonly reason: RetryReason }
   /** The status is the answer: another attempt would not change it. */
   | { readonly kind: 'answer' }
   | { readonly kind: 'stop'; readonly why: StopReason };
 
 /** The settings that a decision needs. */
-export type RetrySettings = Pick<
-  ClientSettings,
-  'maxAttempts' | 'initialBackoffMs' | 'backoffMultiplier' | 'maxBackoffMs' | 'random'
->;
+export type RetrySettings = Pick<CallLimits, 'maxAttempts'> &
+  Pick<ClientSettings, 'initialBackoffMs' | 'backoffMultiplier' | 'maxBackoffMs' | 'random'>;
 
 /**
  * Decides what follows a failed attempt (design 4.1 and 5). No setting reaches the line that refuses a keyless call of
@@ -48,9 +46,11 @@ export function decideRetry(facts: RetryFacts, settings: RetrySettings): RetryDe
   if (!mayBeSentTwice(facts)) return { kind: 'stop', why: 'no_request_id' };
   if (facts.attempts >= settings.maxAttempts) return { kind: 'stop', why: 'attempts' };
   const advice = readRetryAdvice(facts.status.metadata);
-  if (advice.kind === 'stop') return { kind: 'stop', why: 'pushback' };
+  if (advice.kind === 'stop') return advice;
   const delayMs = advice.kind === 'wait' ? advice.delayMs : backoffMs(facts.attempts, settings);
-  if (delayMs >= facts.remainingMs) return { kind: 'stop', why: 'deadline' };
+  const endsFirst = facts.keyRemainingMs <= facts.remainingMs ? 'key_expired' : 'deadline';
+  if (delayMs >= Math.min(facts.keyRemainingMs, facts.remainingMs)) return { kind: 'stop', why: endsFirst };
+  if (facts.budgetTokens < 1) return { kind: 'stop', why: 'budget' };
   return { kind: 'retry', delayMs, reason: failure.reason };
 }
 

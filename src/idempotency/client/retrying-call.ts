@@ -1,11 +1,14 @@
-import { type InterceptorOptions, type Metadata, type NextCall, status } from '@grpc/grpc-js';
+import { type InterceptorOptions, type Metadata, type NextCall, status, type StatusObject } from '@grpc/grpc-js';
 import { type Answer, localAnswer, type UnderlyingCall } from './attempt';
 import { AttemptSequence } from './attempt-sequence';
 import type { EndStatus } from './call-end';
 import { callDeadline, type Deadline } from './call-deadline';
+import { type CallFailure, callFailure, type FailureReason } from './call-failure';
 import { readCallKey } from './call-key';
+import { type CallLimits, limitsOfCall } from './call-limits';
 import type { ClientSettings } from './client-options';
 import { freezeRequest } from './freeze-request';
+import { keyLifetime } from './key-lifetime';
 
 type Listener = NonNullable<Parameters<UnderlyingCall['start']>[1]>;
 type MessageContext = Parameters<UnderlyingCall['sendMessageWithContext']>[0];
@@ -15,24 +18,31 @@ type MessageContext = Parameters<UnderlyingCall['sendMessageWithContext']>[0];
  * one answer, whole and in order (gRFC L5).
  */
 export class RetryingCall implements UnderlyingCall {
+  private readonly limits: CallLimits;
   private readonly deadline: Deadline;
   private listener: Listener | undefined;
   private metadata: Metadata | undefined;
   private message: unknown = null;
   private releaseMessage: () => void = () => undefined;
   private attempts: AttemptSequence | undefined;
-  private end: Answer | undefined;
+  private isCancelling = false;
+  private end: { readonly answer: Answer; readonly failure: CallFailure | undefined } | undefined;
 
   constructor(
     private readonly options: InterceptorOptions,
     private readonly nextCall: NextCall,
     private readonly settings: ClientSettings,
   ) {
-    this.deadline = callDeadline(options, settings.timeoutMs);
+    this.limits = limitsOfCall(settings.limitsOf(options.method_definition.path), options);
+    this.deadline = callDeadline(options, this.limits.timeoutMs);
   }
 
   start(metadata: Metadata, listener: Listener = {}): void {
     this.metadata = metadata.clone();
+    const given = metadata.getOptions();
+    if (given.waitForReady === undefined) {
+      this.metadata.setOptions({ ...given, waitForReady: this.settings.waitForReady });
+    }
     this.listener = listener;
     // An outer interceptor may have held the start back until after a cancel.
     if (this.end !== undefined) this.deliver();
@@ -46,7 +56,7 @@ export class RetryingCall implements UnderlyingCall {
         this.releaseMessage = frozen.release;
         break;
       case 'unserializable':
-        this.finish(localAnswer(status.INTERNAL, `Request message serialization failure: ${String(frozen.error)}`));
+        this.failUnsent(unserializable(frozen.error), 'unserializable');
         break;
     }
     context.callback?.();
@@ -66,8 +76,10 @@ export class RetryingCall implements UnderlyingCall {
 
   cancelWithStatus(code: status, details: string): void {
     if (this.end !== undefined) return;
-    if (this.attempts === undefined) this.finish(localAnswer(code, details));
-    else this.attempts.cancel(code, details);
+    if (this.attempts === undefined) return this.failUnsent(localAnswer(code, details), 'cancelled');
+    this.isCancelling = true;
+    this.attempts.cancel(code, details);
+    this.isCancelling = false;
   }
 
   getPeer(): string {
@@ -80,32 +92,54 @@ export class RetryingCall implements UnderlyingCall {
 
   private beginAttempts(): void {
     if (this.end !== undefined || this.metadata === undefined) return;
-    const { options, nextCall, settings, metadata, message, deadline } = this;
+    const { options, nextCall, settings, limits, metadata, message, deadline } = this;
     const policy = settings.policies.get(options.method_definition.path);
     const key = readCallKey(policy, metadata.get(settings.requestIdName));
     const request = { metadata, message };
     const level = policy?.level ?? 'UNKNOWN';
-    const facts = { options, nextCall, settings, request, level, key, deadline };
-    this.attempts = new AttemptSequence(facts, (answer) => this.finish(answer));
+    const lifetime = keyLifetime(key, policy, settings.keyLifetimeMs);
+    const facts = { options, nextCall, settings, limits, request, level, key, deadline, keyLifetime: lifetime };
+    this.attempts = new AttemptSequence(facts, (ended, failure) => this.finish(ended, failure));
     this.attempts.begin();
   }
 
-  private finish(answer: Answer): void {
-    this.end = answer;
+  private failUnsent(answer: Answer, why: FailureReason): void {
+    const policy = this.settings.policies.get(this.options.method_definition.path);
+    const key = readCallKey(policy, this.metadata?.get(this.settings.requestIdName) ?? []);
+    const level = policy?.level ?? 'UNKNOWN';
+    const requestId = key.kind === 'key' ? key.text : undefined;
+    const nothingSent = { attempts: 0, status: answer.status, maybeDoneBefore: false, mayBeSentTwice: true };
+    this.finish(answer, callFailure({ ...nothingSent, level, requestId, why }));
+  }
+
+  private finish(answer: Answer, failure: CallFailure | undefined): void {
+    this.end = { answer, failure };
     this.releaseMessage();
     const { path } = this.options.method_definition;
     this.settings.onEvent({ type: 'call', path, attempts: this.attempts?.sent ?? 0, code: answer.status.code });
-    // Like grpc-js: the callback never runs inside the caller's own call of cancel().
-    process.nextTick(() => this.deliver());
+    // Like grpc-js: the callback never runs inside a call of the caller's own, such as cancel().
+    if (this.attempts === undefined || this.isCancelling) process.nextTick(() => this.deliver());
+    else this.deliver();
   }
 
   private deliver(): void {
-    const { listener, end } = this;
-    if (listener === undefined || end === undefined) return;
+    const { listener } = this;
+    if (listener === undefined || this.end === undefined) return;
+    const { answer, failure } = this.end;
     this.listener = undefined;
-    if (end.metadata !== undefined) listener.onReceiveMetadata?.(end.metadata);
-    listener.onReceiveMessage?.(end.status.code === status.OK ? end.message : null);
-    const ended: EndStatus = { ...end.status, attempts: this.attempts?.sent ?? 0 };
-    listener.onReceiveStatus?.(ended);
+    if (answer.metadata !== undefined) listener.onReceiveMetadata?.(answer.metadata);
+    listener.onReceiveMessage?.(answer.status.code === status.OK ? answer.message : null);
+    listener.onReceiveStatus?.(endStatus(answer.status, failure ?? { attempts: this.attempts?.sent ?? 0 }));
   }
+}
+
+/** As grpc-js says it; its callback's error has the cause. */
+function unserializable(cause: Error): Answer {
+  const answer = localAnswer(status.INTERNAL, `Request message serialization failure: ${String(cause)}`);
+  const caused: StatusObject & Pick<Error, 'cause'> = { ...answer.status, cause };
+  return { ...answer, status: caused };
+}
+
+function endStatus(ended: StatusObject, known: CallFailure | { readonly attempts: number }): EndStatus {
+  return { ...ended, ...known };
 }

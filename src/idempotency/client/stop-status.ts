@@ -1,14 +1,13 @@
 import type { StatusObject } from '@grpc/grpc-js';
+import type { StopReason } from '../events';
+import type { CallFailure } from './call-failure';
 import type { CallKey } from './call-key';
-import type { StopReason } from './retry-decision';
 
-/** A call whose last attempt failed and that is not sent again. */
-export interface StoppedCall {
+/** A call that failed and is not sent again, for the text of its error. */
+export interface StoppedCall extends Pick<CallFailure, 'attempts' | 'outcomeUnknown' | 'retriable'> {
   /** As on the wire. */
   readonly path: string;
   readonly why: StopReason;
-  /** Attempts that were sent, at least one. */
-  readonly attempts: number;
   readonly key: CallKey;
   /** Metadata name of the key. */
   readonly requestIdName: string;
@@ -16,28 +15,45 @@ export interface StoppedCall {
 
 /**
  * Adds to a real error why no other attempt follows. Code and trailers stay as they were; only the text grows, so it may
- * differ from the one inside `grpc-status-details-bin`. It never holds the key.
+ * differ from the one inside `grpc-status-details-bin`. It never holds the key, which is a field of the error.
  */
 export function stopStatus(real: StatusObject, call: StoppedCall): StatusObject {
   const error = real.details === '' ? 'no text' : real.details;
+  if (call.why === 'no_request_id') {
+    const unknown = call.outcomeUnknown ? ' Whether this attempt took effect is unknown.' : '';
+    return { ...real, details: `retry refused: no request-id. ${remedy(call)}${unknown} The error was: ${error}` };
+  }
   const count = call.attempts === 1 ? '1 attempt' : `${call.attempts} attempts`;
-  switch (call.why) {
-    case 'no_request_id': {
-      const unknown = 'Whether this attempt took effect is unknown.';
-      return { ...real, details: `retry refused: no request-id. ${remedy(call)} ${unknown} The error was: ${error}` };
-    }
+  const rest = [cause(call.why), ...(call.outcomeUnknown ? ['the outcome is unknown'] : []), ...advice(call)];
+  return { ...real, details: `${error} (gave up after ${count}: ${rest.join('; ')})` };
+}
+
+function cause(why: Exclude<StopReason, 'no_request_id'>): string {
+  switch (why) {
     case 'attempts':
-      return { ...real, details: `${error} (gave up after ${count}: no attempts left; ${ASK_AGAIN})` };
+      return 'no attempts left';
+    case 'budget':
+      return 'the retry budget of the server is used up';
     case 'deadline':
-      return { ...real, details: `${error} (gave up after ${count}: no time left before the deadline; ${ASK_AGAIN})` };
+      return 'no time left before the deadline';
     case 'pushback':
-      return { ...real, details: `${error} (gave up after ${count}: the server asked for no retry)` };
+      return 'the server asked for no retry';
+    case 'unreadable':
+      return "the server's error details can't be read";
+    case 'key_expired':
+      return 'the request-id is too old to be sent again';
     case 'channel':
-      return { ...real, details: `${error} (gave up after ${count}: the channel takes no more calls; ${ASK_AGAIN})` };
+      return 'the channel takes no more calls';
   }
 }
 
-const ASK_AGAIN = 'the outcome is unknown, the same call may be sent again later';
+function advice({ why, key, retriable, outcomeUnknown, requestIdName }: StoppedCall): readonly string[] {
+  if (retriable) {
+    const same = key.kind === 'key' ? `, with the same ${requestIdName}` : '';
+    return [`the same call may be sent again later${same}`];
+  }
+  return why === 'key_expired' && outcomeUnknown ? ['find out what became of it before it is done anew'] : [];
+}
 
 function remedy({ path, key, requestIdName }: StoppedCall): string {
   switch (key.kind) {

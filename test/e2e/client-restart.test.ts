@@ -1,0 +1,169 @@
+import { randomUUID } from 'node:crypto';
+import { type AddressInfo, createServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { credentials, status } from '@grpc/grpc-js';
+import { type CallEnd, type IdempotencyError, newRequestId } from '../../src/idempotency/index';
+import {
+  createPaymentsClient,
+  type PaymentsClient,
+  type PaymentsClientOptions,
+} from '../../src/payments/payments-client';
+import { changedDescriptorSet } from '../support/descriptor-set';
+import { createTestDatabase, type TestDatabase } from '../support/postgres';
+import { type ServiceProcess, type ServiceProcessOptions, startServiceProcess } from '../support/service-process';
+
+// Processes of their own start slowly on a busy machine.
+jest.setTimeout(120_000);
+
+const LEASE_MS = 2_000;
+const descriptorSet = Buffer.from(changedDescriptorSet({ CreatePayment: { leaseMs: LEASE_MS } })).toString('base64');
+
+let database: TestDatabase;
+let port: number;
+const processes: ServiceProcess[] = [];
+const clients: PaymentsClient[] = [];
+
+beforeEach(async () => {
+  [database, port] = await Promise.all([createTestDatabase(), freePort()]);
+});
+
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.close();
+  const running = processes.splice(0);
+  for (const service of running) service.kill('SIGKILL');
+  await Promise.all(running.map(({ exited }) => exited));
+  await database.drop();
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port: free } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return free;
+}
+
+async function start(options: Pick<ServiceProcessOptions, 'authorizerWaits' | 'environment'> = {}) {
+  const environment = { GRPC_PORT: String(port), ...options.environment };
+  const { connectionString } = database;
+  const service = await startServiceProcess({ connectionString, descriptorSet, ...options, environment });
+  processes.push(service);
+  return service;
+}
+
+function connect(options: Partial<PaymentsClientOptions> = {}): PaymentsClient {
+  const client = createPaymentsClient(`127.0.0.1:${port}`, { credentials: credentials.createInsecure(), ...options });
+  clients.push(client);
+  return client;
+}
+
+const payment = () => ({
+  ...{ orderId: randomUUID(), amountMinor: 1250n, currency: 'EUR', paymentMethod: 'tok_visa', metadata: {} },
+});
+
+const failureOf = (call: Promise<unknown>): Promise<IdempotencyError> =>
+  call.then(
+    () => Promise.reject(new Error('expected a failure')),
+    (error: IdempotencyError) => error,
+  );
+
+// Case J7.
+test('a server that is killed in mid-call and is back after 3 s: a keyed call ends OK, with one effect', async () => {
+  const service = await start({ authorizerWaits: true });
+  // How long the process takes to start is the machine's affair; from then on, 15 s are more than enough.
+  const payments = connect({ timeoutMs: 60_000 });
+  const ends: CallEnd[] = [];
+  const call = payments.createPayment(payment(), {
+    ...{ requestId: newRequestId(), onEnd: (end: CallEnd) => void ends.push(end) },
+  });
+  await service.authorizerAsked(1);
+  service.kill('SIGKILL');
+  await delay(3_000);
+  await start();
+  const backAt = performance.now();
+  expect((await call).payment?.state).toBeDefined();
+  expect(performance.now() - backAt).toBeLessThan(12_000);
+  expect(await database.count('payments')).toBe(1);
+  expect(await database.count("idempotency_record WHERE state = 'completed' AND attempt = 2")).toBe(1);
+  // The one that was killed, and one once it was back: none was used up by waiting. One more if the lease still ran.
+  expect(ends[0]?.attempts).toBeLessThanOrEqual(3);
+});
+
+test('a call that begins while the server is away waits for it, as one attempt', async () => {
+  const service = await start();
+  const payments = connect({ attemptTimeoutMs: 3_000, timeoutMs: 60_000 });
+  await payments.listPayments({ pageSize: 1, pageToken: '', orderId: '' });
+  service.kill('SIGKILL');
+  await service.exited;
+  const ends: CallEnd[] = [];
+  const onEnd = (end: CallEnd) => void ends.push(end);
+  const call = payments.createPayment(payment(), { requestId: newRequestId(), onEnd });
+  await delay(1_500);
+  await start();
+  await call;
+  // One more if the attempt that left at last had waited for most of its time.
+  expect(ends[0]?.attempts).toBeLessThanOrEqual(2);
+});
+
+test('a server that is killed in mid-call: a keyless call ends with the refusal, after one attempt', async () => {
+  const service = await start({ authorizerWaits: true });
+  const payments = connect();
+  await payments.listPayments({ pageSize: 1, pageToken: '', orderId: '' });
+  const ends: CallEnd[] = [];
+  // Without its key it would be refused before it could be cut.
+  service.kill('SIGSTOP');
+  const call = payments.createPayment(payment(), { timeoutMs: 15_000, onEnd: (end) => void ends.push(end) });
+  await delay(100);
+  service.kill('SIGKILL');
+  const error = await failureOf(call);
+  expect(error).toMatchObject({ code: status.UNAVAILABLE, why: 'no_request_id', attempts: 1, outcomeUnknown: true });
+  expect(error.details).toMatch(/^retry refused: no request-id\. Send metadata request-id with \/payments/);
+  expect(ends[0]?.attempts).toBe(1);
+  await start();
+  expect(await database.count('payments')).toBe(0);
+});
+
+test('a server that never comes back: the call ends at its deadline, unknown, with its key', async () => {
+  const service = await start({ authorizerWaits: true });
+  const payments = connect();
+  const requestId = newRequestId();
+  const call = failureOf(payments.createPayment(payment(), { requestId, timeoutMs: 3_000 }));
+  await service.authorizerAsked(1);
+  const startedAt = performance.now();
+  service.kill('SIGKILL');
+  const error = await call;
+  expect(performance.now() - startedAt).toBeLessThan(3_500);
+  expect(error).toMatchObject({ code: status.UNAVAILABLE, why: 'deadline', outcomeUnknown: true, requestId });
+  expect(error).toMatchObject({ attempts: 2, retriable: true });
+});
+
+// Case J4.
+test('a server that freezes in mid-call: finite time, and OK with one effect once it goes on', async () => {
+  const service = await start({ authorizerWaits: true });
+  const payments = connect({ attemptTimeoutMs: 300 });
+  const [request, requestId] = [payment(), newRequestId()];
+  const call = failureOf(payments.createPayment(request, { requestId, timeoutMs: 1_500 }));
+  await service.authorizerAsked(1);
+  service.kill('SIGSTOP');
+  const error = await call;
+  expect(error).toMatchObject({ outcomeUnknown: true, requestId, retriable: true });
+  service.kill('SIGCONT');
+  service.proceed();
+  await payments.createPayment(request, { requestId });
+  expect(await database.count('payments')).toBe(1);
+});
+
+// Case J8.
+test('a server that is shut down by force in mid-call, and started again: OK with one effect', async () => {
+  const service = await start({ authorizerWaits: true, environment: { SHUTDOWN_GRACE_MS: '1' } });
+  const payments = connect({ timeoutMs: 60_000 });
+  const call = payments.createPayment(payment(), { requestId: newRequestId() });
+  await service.authorizerAsked(1);
+  service.kill('SIGTERM');
+  await delay(500);
+  service.kill('SIGKILL');
+  await service.exited;
+  await start();
+  await call;
+  expect(await database.count('payments')).toBe(1);
+});

@@ -1,0 +1,176 @@
+import {
+  credentials,
+  InterceptingCall,
+  type Interceptor,
+  type Metadata,
+  Server,
+  ServerCredentials,
+  type ServiceError,
+  status,
+} from '@grpc/grpc-js';
+import {
+  type CreatePaymentRequest,
+  PaymentsServiceService,
+  type PaymentsServiceServer,
+} from '../../src/gen/proto/payments/v1/payments';
+import { IdempotencyError, newRequestId } from '../../src/idempotency/index';
+import { createPaymentsClient, type PaymentsClient } from '../../src/payments/payments-client';
+
+const request: CreatePaymentRequest = {
+  orderId: 'order-1',
+  amountMinor: 9_007_199_254_740_993n,
+  currency: 'EUR',
+  paymentMethod: 'card-1',
+  metadata: { note: 'first' },
+  clientSentAt: undefined,
+};
+
+interface Created {
+  readonly request: CreatePaymentRequest;
+  readonly metadata: Metadata;
+}
+
+let server: Server;
+let address: string;
+let created: Created[];
+let onCreate: () => void;
+let failures: number;
+let client: PaymentsClient;
+
+beforeEach(async () => {
+  created = [];
+  failures = 0;
+  onCreate = () => undefined;
+  const unused = (): void => undefined;
+  const handlers: PaymentsServiceServer = {
+    createPayment: (call, answer) => {
+      created.push(call);
+      onCreate();
+      if (created.length <= failures) answer({ code: status.UNAVAILABLE, details: 'down' });
+      else if (call.request.orderId !== 'hang') answer(null, { payment: undefined });
+    },
+    getPayment: (_, answer) => answer({ code: status.NOT_FOUND, details: 'no such payment' }),
+    refundPayment: unused,
+    listPayments: unused,
+    cancelPayment: unused,
+    updatePayment: unused,
+  };
+  server = new Server();
+  server.addService(PaymentsServiceService, handlers);
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+      error ? reject(error) : resolve(bound),
+    );
+  });
+  address = `127.0.0.1:${port}`;
+  client = createPaymentsClient(address, { credentials: credentials.createInsecure(), initialBackoffMs: 1 });
+});
+
+afterEach(() => {
+  client.close();
+  server.forceShutdown();
+});
+
+const failureOf = (call: Promise<unknown>): Promise<ServiceError> =>
+  call.then(
+    () => Promise.reject(new Error('expected a failure')),
+    (error: ServiceError) => error,
+  );
+
+describe('the time for an attempt', () => {
+  const hanging = { ...request, orderId: 'hang' };
+
+  test('is that of the call, where it says one', async () => {
+    const requestId = newRequestId();
+    const call = client.createPayment(hanging, { requestId, attemptTimeoutMs: 100, timeoutMs: 900 });
+    expect((await failureOf(call)).code).toBe(status.DEADLINE_EXCEEDED);
+    expect(created.length).toBeGreaterThanOrEqual(2);
+  });
+
+  test('is not counted where the call may be sent only once', async () => {
+    const startedAt = performance.now();
+    await failureOf(client.createPayment(hanging, { attemptTimeoutMs: 50, timeoutMs: 400 }));
+    expect(performance.now() - startedAt).toBeGreaterThan(300);
+    expect(created).toHaveLength(1);
+  });
+
+  test.each([0, -1, NaN, Infinity, 201])('of %d is refused before anything is sent', async (attemptTimeoutMs) => {
+    const error = await failureOf(client.createPayment(request, { timeoutMs: 200, attemptTimeoutMs }));
+    expect(error).toBeInstanceOf(TypeError);
+    expect(error.message).toMatch(/^attemptTimeoutMs: expected more than 0 and at most timeoutMs \(200\), got/);
+    expect(created).toHaveLength(0);
+  });
+});
+
+describe('settings of one method', () => {
+  const path = '/payments.v1.PaymentsService/CreatePayment';
+  const insecure = { credentials: credentials.createInsecure(), initialBackoffMs: 1 };
+
+  test('count for it alone', async () => {
+    failures = 9;
+    const own = createPaymentsClient(address, { ...insecure, methods: { [path]: { maxAttempts: 2, timeoutMs: 400 } } });
+    const error = await failureOf(own.createPayment(request, { requestId: newRequestId() }));
+    expect(created).toHaveLength(2);
+    expect(error.details).toContain('gave up after 2 attempts: no attempts left');
+    const tooLong = await failureOf(own.createPayment(request, { timeoutMs: 401 }));
+    expect(tooLong.message).toMatch(/^timeoutMs: expected more than 0 and at most the client's 400, got 401/);
+    own.close();
+  });
+
+  test('of a method that is misspelt are refused', () => {
+    const methods = { [`${path}s`]: {} };
+    expect(() => createPaymentsClient(address, { ...insecure, methods })).toThrow(
+      /CreatePayments\]: expected the path/,
+    );
+  });
+});
+
+describe('the error', () => {
+  test('says why, how often, what is unknown and with which key to ask again', async () => {
+    failures = 9;
+    const requestId = newRequestId();
+    const error = await failureOf(client.createPayment(request, { requestId }));
+    expect(error).toBeInstanceOf(IdempotencyError);
+    expect(error).toMatchObject({ name: 'IdempotencyError', code: status.UNAVAILABLE, why: 'attempts', attempts: 6 });
+    expect(error).toMatchObject({ requestId, outcomeUnknown: true, retriable: true });
+    expect(error.message).toMatch(/^14 UNAVAILABLE: down \(gave up after 6 attempts: .* with the same request-id\)$/);
+    expect(error.message).not.toContain(requestId);
+  });
+
+  test('of an answer says that it is one', async () => {
+    const error = await failureOf(client.getPayment({ paymentId: 'none' }));
+    const answer = { why: 'answer', attempts: 1, outcomeUnknown: false, requestId: undefined, retriable: false };
+    expect(error).toMatchObject(answer);
+  });
+
+  test('of a call that was cancelled before it was sent says that nothing happened', async () => {
+    const call = client.createPayment(request, { signal: AbortSignal.abort(), requestId: newRequestId() });
+    expect(await failureOf(call)).toMatchObject({ why: 'cancelled', attempts: 0, outcomeUnknown: false });
+  });
+
+  test('of another interceptor is taken for unknown', async () => {
+    const blunt: Interceptor = (options, nextCall) =>
+      new InterceptingCall(nextCall(options), {
+        start: (metadata, _, next) =>
+          next(metadata, {
+            onReceiveStatus: ({ code, details, metadata: trailers }, pass) =>
+              pass({ code, details, metadata: trailers }),
+          }),
+      });
+    const options = { credentials: credentials.createInsecure(), interceptors: [blunt], maxAttempts: 1 };
+    const wrapped = createPaymentsClient(address, options);
+    failures = 1;
+    const error = await failureOf(wrapped.createPayment(request, { requestId: newRequestId() }));
+    wrapped.close();
+    expect(error).toMatchObject({ code: status.UNAVAILABLE, outcomeUnknown: true, retriable: false });
+  });
+});
+
+test('a request is serialized once', async () => {
+  const serialize = jest.spyOn(PaymentsServiceService.createPayment, 'requestSerialize');
+  const own = createPaymentsClient(address, { credentials: credentials.createInsecure() });
+  await own.createPayment(request, { requestId: newRequestId() });
+  own.close();
+  expect(serialize).toHaveBeenCalledTimes(1);
+  serialize.mockRestore();
+});
