@@ -109,6 +109,15 @@ test('a statement that repeats is prepared once per connection', async () => {
   expect(prepared).toHaveLength(1);
 });
 
+test('the statements of the store are planned once, those of handlers as the database sees fit', async () => {
+  const mode = async (client: Database['store']) => {
+    const [row] = await client.$queryRawUnsafe<{ mode: string }[]>(`SELECT current_setting('plan_cache_mode') AS mode`);
+    return row?.mode;
+  };
+
+  expect([await mode(database.store), await mode(database.business)]).toEqual(['force_generic_plan', 'auto']);
+});
+
 test('closing waits for what runs, and twice is once', async () => {
   const running = database.business.$queryRawUnsafe<{ slept: string }[]>(`SELECT 'yes' AS slept FROM pg_sleep(0.2)`);
   const result = running.then((rows) => rows[0]?.slept);

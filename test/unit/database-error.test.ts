@@ -38,8 +38,11 @@ const errors: readonly [string, unknown, Meaning][] = [
   [
     'a statement: 55P03',
     statementError(postgresCause('55P03')),
-    { state: '55P03', lockTimeout: true, rolledBack: true },
+    { state: '55P03', lockTimeout: true, outage: true, rolledBack: true },
   ],
+  ['a statement: 25P03', statementError(postgresCause('25P03')), { state: '25P03', outage: true, rolledBack: true }],
+  ['COMMIT: 25P03', commitError(postgresCause('25P03')), { state: '25P03', outage: true, rolledBack: true }],
+  ['a statement: 25P04', statementError(postgresCause('25P04')), { state: '25P04', outage: true, rolledBack: true }],
   ['a statement: 25006', statementError(postgresCause('25006')), { state: '25006', outage: true, rolledBack: true }],
   [
     'a statement: 53300',

@@ -1,0 +1,27 @@
+import { Pool, type PoolClient, type PoolConfig, type QueryArrayConfig, type QueryArrayResult } from 'pg';
+import { asLostConnection } from './pg-errors';
+import { PgTransaction, type TransactionBounds } from './pg-transaction';
+
+type Connected = (error: Error | undefined, client: PoolClient | undefined, done: (release?: unknown) => void) => void;
+
+/**
+ * Opens a pool for the driver adapter of Prisma, which borrows a connection for a transaction and nothing else: each that
+ * it borrows is a `PgTransaction`. A statement outside of a transaction that gets no answer within the `query_timeout` of
+ * the configuration is an error of a lost connection, and its connection is closed.
+ */
+export function createTransactionPool(config: PoolConfig, bounds: TransactionBounds): Pool {
+  // Statements are sent as they come, each with a Sync of its own: what ends a transaction need not wait for answers.
+  const pool = new Pool({ ...config, pipeline: true });
+  const connect = pool.connect.bind(pool) as (callback?: Connected) => Promise<PoolClient>;
+  const query = pool.query.bind(pool) as (statement: QueryArrayConfig) => Promise<QueryArrayResult>;
+  const joined = {
+    // `pg` itself borrows with a callback, for its own `query`.
+    connect: (callback?: Connected) =>
+      callback === undefined ? connect().then((client) => new PgTransaction(client, bounds)) : connect(callback),
+    query: (statement: QueryArrayConfig) =>
+      query(statement).catch((error: unknown) => {
+        throw asLostConnection(error);
+      }),
+  };
+  return Object.assign(pool, joined as Pick<Pool, 'connect' | 'query'>);
+}

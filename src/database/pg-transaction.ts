@@ -1,0 +1,133 @@
+import type { PoolClient, QueryArrayConfig, QueryArrayResult } from 'pg';
+import { asLostConnection, transactionWasAborted } from './pg-errors';
+import { sendJoined } from './pg-joined-query';
+
+/** A statement that begins so is kept back and goes to the server together with the COMMIT. */
+export const SENT_WITH_COMMIT = '/* sent with COMMIT */';
+
+const SET_TRANSACTION = 'SET TRANSACTION ';
+
+const NOTHING: QueryArrayResult = { command: '', rowCount: null, oid: 0, fields: [], rows: [] };
+
+/** Bounds of a transaction. */
+export interface TransactionBounds {
+  /** How long COMMIT and ROLLBACK wait for their answer, milliseconds. */
+  readonly endWithinMs: number;
+}
+
+/** A statement as the driver adapter gives it, with what `pg` takes and its types leave out. */
+type Statement = QueryArrayConfig<unknown[]> & { readonly query_timeout?: number };
+
+/**
+ * A pooled connection for one transaction, as the driver adapter sees it. It saves the round trips in which nothing is
+ * asked: BEGIN goes with the first statement, and a last one that begins with `SENT_WITH_COMMIT` with the COMMIT. A
+ * transaction without a statement sends nothing.
+ *
+ * - COMMIT of an aborted transaction is an error here; Postgres answers it with a plain ROLLBACK.
+ * - A COMMIT or ROLLBACK without an answer gives the connection up, and is an error of a lost connection: nobody knows
+ *   what became of it.
+ * - A connection that is not idle when it is released is closed.
+ */
+export class PgTransaction {
+  #begin = 'BEGIN';
+  /** The answer to BEGIN; undefined while nothing was sent. */
+  #begun: Promise<unknown> | undefined;
+  #last: Statement | undefined;
+  #ended = false;
+  /** A BEGIN failed, which leaves this client not knowing what the server has prepared. */
+  #unusable = false;
+
+  constructor(
+    private readonly client: PoolClient,
+    private readonly bounds: TransactionBounds,
+  ) {}
+
+  on(event: 'error', listener: (error: Error) => void): this {
+    this.client.on(event, listener);
+    return this;
+  }
+
+  removeListener(event: 'error', listener: (error: Error) => void): this {
+    this.client.removeListener(event, listener);
+    return this;
+  }
+
+  query(statement: Statement): Promise<QueryArrayResult> {
+    const { text } = statement;
+    if (text === 'COMMIT') return this.#commit();
+    if (text === 'ROLLBACK') return this.#rollback();
+    if (this.#ended) return Promise.reject(new Error('the transaction has ended; the statement was not run'));
+    if (text === 'BEGIN') return Promise.resolve(NOTHING);
+    if (text.startsWith(SET_TRANSACTION) && this.#begun === undefined) {
+      this.#begin = `BEGIN ${text.slice(SET_TRANSACTION.length)}`;
+      return Promise.resolve(NOTHING);
+    }
+    if (text.startsWith(SENT_WITH_COMMIT) && this.#last === undefined) {
+      this.#last = statement;
+      return Promise.resolve(NOTHING);
+    }
+    return this.#next(statement);
+  }
+
+  release(error?: Error | boolean): void {
+    const idle = this.client.getTransactionStatus() === 'I';
+    this.client.release(error ?? (this.#unusable || !idle));
+  }
+
+  /** Sends a statement behind those before it, one that was kept back included. */
+  async #next(statement: Statement): Promise<QueryArrayResult> {
+    const last = this.#last;
+    this.#last = undefined;
+    if (last !== undefined) await this.#send(last);
+    return this.#send(statement);
+  }
+
+  async #send(statement: Statement): Promise<QueryArrayResult> {
+    if (this.#begun === undefined) return this.#sendFirst(statement);
+    // A statement that runs before BEGIN was answered would outlive a BEGIN that failed.
+    await this.#begun;
+    if (this.#unusable) throw new Error('the transaction could not begin; the statement was not run');
+    return this.client.query(statement);
+  }
+
+  #sendFirst(statement: Statement): Promise<QueryArrayResult> {
+    const { answer, begun } = sendJoined(this.client, statement, this.#begin);
+    const note = (): void => {
+      this.#unusable = !begun();
+    };
+    this.#begun = answer.then(note, note);
+    return answer;
+  }
+
+  async #commit(): Promise<QueryArrayResult> {
+    this.#ended = true;
+    const last = this.#last;
+    if (this.#begun === undefined) {
+      if (last === undefined) return NOTHING;
+      return this.#commitBehind(this.#sendFirst(last));
+    }
+    await this.#begun;
+    return this.#commitBehind(last && sendJoined(this.client, last, undefined).answer);
+  }
+
+  /** Sends COMMIT without waiting for the statement before it: should that one fail, COMMIT rolls back. */
+  async #commitBehind(last: Promise<QueryArrayResult> | undefined): Promise<QueryArrayResult> {
+    const [before, commit] = await Promise.allSettled([last, this.#end('COMMIT')]);
+    if (before.status === 'rejected') throw before.reason;
+    if (commit.status === 'rejected') throw commit.reason;
+    if (commit.value.command !== 'COMMIT') throw transactionWasAborted();
+    return commit.value;
+  }
+
+  #rollback(): Promise<QueryArrayResult> {
+    this.#ended = true;
+    return this.#begun === undefined ? Promise.resolve(NOTHING) : this.#end('ROLLBACK');
+  }
+
+  #end(text: 'COMMIT' | 'ROLLBACK'): Promise<QueryArrayResult> {
+    const statement: Statement = { text, rowMode: 'array', query_timeout: this.bounds.endWithinMs };
+    return this.client.query(statement).catch((error: unknown) => {
+      throw asLostConnection(error);
+    });
+  }
+}
