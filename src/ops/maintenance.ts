@@ -1,28 +1,41 @@
 /** What a process does for the database from time to time. */
 export interface Maintenance {
-  /** Ends it; a run under way is waited for. */
+  /** Ends it; a round under way is told, and waited for. */
   stop(): Promise<void>;
 }
 
 /** What to do, and how often. */
 export interface MaintenanceOptions {
-  /** One round; safe to run in several processes at once. */
-  readonly runOnce: () => Promise<unknown>;
+  /** One round; safe to run in several processes at once. It ends early once `signal` is aborted. */
+  readonly runOnce: (signal: AbortSignal) => Promise<unknown>;
+  /** From the end of one round to the next, milliseconds. */
   readonly intervalMs: number;
+  /** From the start to the first round, milliseconds. */
+  readonly firstAfterMs: number;
   /** Told of a round that failed; the next one comes all the same. */
   readonly onError: (error: unknown) => void;
 }
 
-/** Runs a round at every interval, one at a time. The first is due after one interval. */
-export function startMaintenance({ runOnce, intervalMs, onError }: MaintenanceOptions): Maintenance {
+/** Runs a round soon after the start and then at every interval, one at a time. */
+export function startMaintenance({ runOnce, intervalMs, firstAfterMs, onError }: MaintenanceOptions): Maintenance {
+  const stopping = new AbortController();
   let round = Promise.resolve();
-  const timer = setInterval(() => {
-    round = round.then(runOnce).then(() => undefined, onError);
-  }, intervalMs);
-  timer.unref();
+  let timer: NodeJS.Timeout;
+  const runAfter = (delayMs: number): void => {
+    timer = setTimeout(() => {
+      round = runOnce(stopping.signal)
+        .then(() => undefined, onError)
+        .then(() => {
+          if (!stopping.signal.aborted) runAfter(intervalMs);
+        });
+    }, delayMs);
+    timer.unref();
+  };
+  runAfter(firstAfterMs);
   return {
     stop: async () => {
-      clearInterval(timer);
+      stopping.abort();
+      clearTimeout(timer);
       await round;
     },
   };

@@ -1,5 +1,6 @@
 import type { SqlClient } from '../../src/idempotency/index';
-import { INSERT_CLAIM, LOOK_UP, TAKE_OVER_IF_EXPIRED } from '../../src/idempotency/store/sql';
+import { INSERT_CLAIM, TAKE_OVER_IF_EXPIRED } from '../../src/idempotency/store/sql/claim';
+import { LOOK_UP } from '../../src/idempotency/store/sql/look-up';
 import { claimRequest } from '../support/claim-requests';
 import { connectionTerminated, postgresCause, statementError } from '../support/database-errors';
 import { failWrites } from '../support/failing-writes';
@@ -8,7 +9,7 @@ import { claim, openTestStore, type TestStore } from '../support/store';
 /** What happens to the answer of one statement. */
 type Intervene = (run: () => Promise<unknown>, time: number) => Promise<unknown>;
 
-describe('a claim that the database makes difficult', () => {
+describe('a claim that the database makes difficult (design 4.6)', () => {
   let opened: TestStore;
 
   beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { claimRequest, policyOf } from '../support/claim-requests';
 import { answerOf, claim, complete, openTestStore, type TestStore } from '../support/store';
 
-describe('a claim', () => {
+describe('a claim (design 4.6)', () => {
   let opened: TestStore;
 
   beforeAll(async () => {

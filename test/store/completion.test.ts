@@ -1,7 +1,7 @@
 import { claimRequest } from '../support/claim-requests';
-import { answerOf, claim, complete, LIMITS, openTestStore, type TestStore } from '../support/store';
+import { answerOf, claim, complete, LIMITS, TERMS, openTestStore, type TestStore } from '../support/store';
 
-describe('the completion and the release of a claim', () => {
+describe('the completion and the release of a claim (design 4.8)', () => {
   let opened: TestStore;
 
   beforeAll(async () => {
@@ -113,7 +113,7 @@ describe('the completion and the release of a claim', () => {
     const claimed = await claim(opened.store, request);
 
     const failing = opened.store.transaction(async (tx) => {
-      await opened.store.completeIfHeld(tx, claimed, answerOf('never'), LIMITS);
+      await opened.store.completeIfHeld(tx, claimed, answerOf('never'), TERMS);
       throw new Error('rolled back');
     }, LIMITS);
 

@@ -1,5 +1,5 @@
 import { connect } from '../../src/database/connect';
-import { createDays } from '../../src/idempotency/index';
+import { createDays, createDaysIfAllowed, type RetentionEvent } from '../../src/idempotency/index';
 import { claimRequest, datedKey, policyOf } from '../support/claim-requests';
 import { claim, openTestStore, type TestStore } from '../support/store';
 
@@ -85,6 +85,26 @@ describe('the days that are created ahead', () => {
     await createDays(opened.connections.store);
 
     expect((await dayTables()).map(({ day }) => day)).toEqual((await expectedDays()).slice(-5));
+  });
+
+  it('are left to others by a role that may not make them, and that is told; any other failure is thrown', async () => {
+    const failing = (code: string) => ({
+      $transaction: () =>
+        Promise.reject(
+          Object.assign(new Error(code), { meta: { driverAdapterError: { cause: { originalCode: code } } } }),
+        ),
+    });
+    const events: RetentionEvent[] = [];
+    const onEvent = (event: RetentionEvent): void => void events.push(event);
+
+    await createDaysIfAllowed(failing('42501'), onEvent);
+    await expect(createDaysIfAllowed(failing('53100'), onEvent)).rejects.toThrow('53100');
+
+    expect(events).toMatchObject([{ type: 'fault', step: 'create_days', missingRight: true }]);
+    await createDaysIfAllowed(opened.connections.maintenance, onEvent);
+    expect(events.slice(1).map((event) => 'day' in event && event.day.replaceAll('-', ''))).toEqual(
+      await expectedDays(),
+    );
   });
 
   it('neither wait for an open transaction on the records nor make claims wait behind it', async () => {

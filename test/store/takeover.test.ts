@@ -1,6 +1,6 @@
 import { claimRequest, policyOf } from '../support/claim-requests';
 import { answerOf, claim, complete, held, idOf, openTestStore, type TestStore } from '../support/store';
-import { TAKE_OVER_IF_EXPIRED } from '../../src/idempotency/store/sql';
+import { TAKE_OVER_IF_EXPIRED } from '../../src/idempotency/store/sql/claim';
 import type { ClaimRequest } from '../../src/idempotency/store/store';
 
 const NEW_TOKEN = '00000000-0000-4000-8000-00000000000a';

@@ -41,6 +41,9 @@ export interface TestStore {
 /** How long a business transaction of these tests may last. */
 export const LIMITS = { maxWaitMs: 5_000, timeoutMs: 15_000 };
 
+/** How the answers of these tests are recorded. */
+export const TERMS = { idleMs: 15_000, keepAnswer: true };
+
 /** Opens a store that knows the methods of PaymentsService which tests claim. Call `close` in `afterAll`. */
 export async function openTestStore(
   policies: readonly MethodPolicy[] = [policyOf('CreatePayment'), policyOf('RefundPayment')],
@@ -95,5 +98,5 @@ export function answerOf(response: Buffer | string): RecordedAnswer {
 
 /** Records an answer in a transaction of its own; false when the claim was no longer held. */
 export function complete(store: PaymentsStore, claimed: HeldClaim, answer: RecordedAnswer): Promise<boolean> {
-  return store.transaction((tx) => store.completeIfHeld(tx, claimed, answer, LIMITS), LIMITS);
+  return store.transaction((tx) => store.completeIfHeld(tx, claimed, answer, TERMS), LIMITS);
 }

@@ -1,65 +1,98 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { expiry, judge, type RecordRow } from './judge';
 import type { SqlClient } from './database';
-import { readRecord } from './read-record';
-import { INSERT_CLAIM, TAKE_OVER_IF_EXPIRED } from './sql';
 import { isLockTimeout, isLostConnection, isSerializationFailure } from './database-error';
-import type { ClaimOutcome, ClaimRequest } from './store';
+import type { NewClaim } from './insert-claim';
+import { expiry, judge, type RecordRow } from './judge';
+import type { NaturalBatch } from './natural-batch';
+import type { ClaimOutcome, TakeoverOutcome } from './outcomes';
+import { readRecord } from './read-record';
+import { TAKE_OVER_IF_EXPIRED } from './sql/claim';
+import { parkIfExhausted } from './steps';
 
-/** What a claim needs to know. */
+/** How claims reach the database. */
 export interface ClaimContext {
   readonly records: SqlClient;
-  readonly request: ClaimRequest;
-  /** `recordId` of the request. */
-  readonly id: string;
-  readonly methodId: number;
-  readonly instance: string;
+  readonly inserts: NaturalBatch<NewClaim, number | undefined>;
 }
 
 /** How often a claim starts over when others move under it, or a statement fails in a way that says "again". */
 const ROUNDS = 5;
+
+/** How often a request is tried once a step of it is recorded (design 3.1). Then it is parked, for a person. */
+const MOST_ATTEMPTS = 10;
+
+/** Somebody has the row in hand just now. */
+const IN_HAND = { kind: 'in_progress', leaseLeftMs: 0, ageMs: 0, resource: undefined } as const;
 
 /**
  * Claims a key: inserts, and where that gave nothing reads in a new statement, since the winner's row may not be in the
  * snapshot of the first. An expired lease is taken over. All rounds use one token, so a statement whose answer was lost
  * recognises its own row when it is repeated.
  */
-export async function claimKey(context: ClaimContext, ownerToken: string): Promise<ClaimOutcome> {
+export function claimKey(context: ClaimContext, claim: NewClaim): Promise<ClaimOutcome> {
+  return inRounds(() => claimOnce(context, claim));
+}
+
+/**
+ * Takes over a half-finished request whose lease is over, by the same rules and statements, and never inserts: a record
+ * that is gone was given back or forgotten, and one without a step is its caller's to retry.
+ */
+export function takeOverHalfFinished(context: ClaimContext, claim: NewClaim): Promise<TakeoverOutcome> {
+  return inRounds<TakeoverOutcome>(async () => {
+    const row = await readRecord(context.records, claim.request, claim.id);
+    if (row.state === null || row.recoveryPoint === null) return { kind: 'absent' };
+    return takeOverOrSay(context, claim, row);
+  });
+}
+
+async function inRounds<Outcome>(once: () => Promise<Outcome | 'moved' | 'missed'>): Promise<Outcome | typeof IN_HAND> {
   let missedTakeovers = 0;
   for (let round = 1; ; round += 1) {
     try {
-      const outcome = await claimOnce(context, ownerToken);
+      const outcome = await once();
       if (outcome !== 'moved' && outcome !== 'missed') return outcome;
       if (outcome === 'missed') missedTakeovers += 1;
       // Missed once, somebody may just have completed it; missed twice, somebody has the row in hand.
-      if (round === ROUNDS || missedTakeovers === 2)
-        return { kind: 'in_progress', leaseLeftMs: 0, resource: undefined };
+      if (round === ROUNDS || missedTakeovers === 2) return IN_HAND;
     } catch (error) {
-      if (isLockTimeout(error)) return { kind: 'in_progress', leaseLeftMs: 0, resource: undefined };
+      if (isLockTimeout(error)) return IN_HAND;
       if (round === ROUNDS || !(isSerializationFailure(error) || isLostConnection(error))) throw error;
       await delay(Math.random() * 10 * 2 ** round);
     }
   }
 }
 
-async function claimOnce(context: ClaimContext, ownerToken: string): Promise<ClaimOutcome | 'moved' | 'missed'> {
-  const { records, request, id, methodId } = context;
-  const createdAtMs = await insertClaim(context, ownerToken);
-  if (createdAtMs !== undefined) return granted(context, ownerToken, { attempt: 1, createdAtMs }, false);
+async function claimOnce(context: ClaimContext, claim: NewClaim): Promise<ClaimOutcome | 'moved' | 'missed'> {
+  const createdAtMs = await context.inserts.submit(claim);
+  if (createdAtMs !== undefined) return granted(claim, { attempt: 1, createdAtMs, results: null }, false);
 
-  const row = await readRecord(records, request, id);
+  return takeOverOrSay(context, claim, await readRecord(context.records, claim.request, claim.id));
+}
+
+/** What a record says of a claim: it is taken over where its lease is over. */
+async function takeOverOrSay(
+  context: ClaimContext,
+  claim: NewClaim,
+  row: RecordRow,
+): Promise<ClaimOutcome | 'moved' | 'missed'> {
+  const { request, methodId, ownerToken } = claim;
   const found = judge(row, request, methodId);
   switch (found.kind) {
     case 'absent':
       if (row.fromFuture) return { kind: 'from_future' };
       return row.tooOld ? { kind: 'expired' } : 'moved';
     case 'claimed': {
-      if (row.ownerToken === ownerToken) return granted(context, ownerToken, row, row.attempt > 1);
+      if (row.ownerToken === ownerToken) return granted(claim, row, row.attempt > 1);
       if (found.leaseLeftMs > 0) return { ...found, kind: 'in_progress' };
-      const taken = await takeOverIfExpired(context, row.ownerToken, ownerToken);
-      return taken === undefined ? 'missed' : granted(context, ownerToken, taken, true);
+      if (row.recoveryPoint !== null && row.attempt >= MOST_ATTEMPTS) {
+        const parked = await parkIfExhausted(context.records, claim, row.ownerToken, MOST_ATTEMPTS);
+        return parked ? { kind: 'parked', now: true } : 'missed';
+      }
+      const taken = await takeOverIfExpired(context.records, claim, row.ownerToken);
+      return taken === undefined ? 'missed' : granted(claim, taken, true);
     }
     case 'completed':
+    case 'not_kept':
     case 'mismatch':
     case 'expired':
     case 'parked':
@@ -67,31 +100,15 @@ async function claimOnce(context: ClaimContext, ownerToken: string): Promise<Cla
   }
 }
 
-async function insertClaim({ records, request, id, methodId, instance }: ClaimContext, ownerToken: string) {
-  const { policy, key, scope, fingerprint } = request;
-  const rows = await records.$queryRawUnsafe<{ createdAtMs: number }[]>(
-    INSERT_CLAIM,
-    key.bucket,
-    id,
-    key.dated?.atMs ?? null,
-    policy.maxKeyAgeMs,
-    policy.leaseMs,
-    methodId,
-    ownerToken,
-    fingerprint,
-    scope,
-    key.text,
-    instance,
-  );
-  return rows[0]?.createdAtMs;
-}
+/** What a claim tells of the record that it holds. */
+type Granted = Pick<RecordRow, 'attempt' | 'createdAtMs' | 'results'>;
 
 async function takeOverIfExpired(
-  { records, request, id, instance }: ClaimContext,
+  records: SqlClient,
+  { request, id, ownerToken, instance }: NewClaim,
   tokenSeen: string,
-  ownerToken: string,
-): Promise<Pick<RecordRow, 'attempt' | 'createdAtMs'> | undefined> {
-  const rows = await records.$queryRawUnsafe<Pick<RecordRow, 'attempt' | 'createdAtMs'>[]>(
+): Promise<Granted | undefined> {
+  const rows = await records.$queryRawUnsafe<Granted[]>(
     TAKE_OVER_IF_EXPIRED,
     request.key.bucket,
     id,
@@ -104,11 +121,13 @@ async function takeOverIfExpired(
 }
 
 function granted(
-  { request, id }: ClaimContext,
-  ownerToken: string,
-  { attempt, createdAtMs }: Pick<RecordRow, 'attempt' | 'createdAtMs'>,
+  { request, id, ownerToken }: NewClaim,
+  { attempt, createdAtMs, results }: Granted,
   takeover: boolean,
 ): ClaimOutcome {
-  const claim = { bucket: request.key.bucket, id, ownerToken, attempt, expiresAt: expiry(createdAtMs, request) };
+  const claim = {
+    ...{ bucket: request.key.bucket, id, ownerToken, attempt, expiresAt: expiry(createdAtMs, request) },
+    results: results === null ? undefined : Buffer.from(results),
+  };
   return { kind: 'granted', claim, takeover };
 }

@@ -21,6 +21,17 @@ export function isLockTimeout(error: unknown): boolean {
   return sqlState(error) === '55P03';
 }
 
+/** 42P01, or 55000: a table is gone, or no longer what it was. Somebody else was faster. */
+export function isOvertakenByDdl(error: unknown): boolean {
+  const state = sqlState(error);
+  return state === '42P01' || state === '55000';
+}
+
+/** 42501: the role of this connection may not do that. */
+export function isMissingRight(error: unknown): boolean {
+  return sqlState(error) === '42501';
+}
+
 /** A connection broke with a statement on it, which may have been carried out. The next statement gets a new one. */
 export function isLostConnection(error: unknown): boolean {
   const state = sqlState(error);
@@ -29,12 +40,12 @@ export function isLostConnection(error: unknown): boolean {
 }
 
 /**
- * The database could not be reached or went away, is starting or a standby, or no connection came free in time: neither
- * the caller's fault nor the handler's, and a retry may find it gone.
+ * The database could not be reached or went away, is starting or a standby, or a connection, a lock or the next statement
+ * of a transaction did not come in time: neither the caller's fault nor the handler's, and a retry may find it gone.
  */
 export function isOutage(error: unknown): boolean {
   const state = sqlState(error);
-  if (state !== undefined) return /^(08|53|57P|25006)/.test(state);
+  if (state !== undefined) return /^(08|53|57P|25006|25P0[34]|55P03)/.test(state);
   return (
     isLostConnection(error) ||
     UNREACHABLE_KINDS.has(adapterCause(error)['kind']) ||

@@ -1,5 +1,5 @@
 import type { SqlClient, TransactionClient } from './database';
-import { attachDay, CREATE_DAY_LOCK, createDay, SELECT_DAYS_TO_CREATE } from './sql';
+import { attachDay, CREATE_DAY_LOCK, createDay, SELECT_DAYS_TO_CREATE } from './sql/days';
 
 /** How far ahead days are created. A process that can't create any is safe for that long. */
 const DAYS_AHEAD = 7;
@@ -10,6 +10,8 @@ const DAYS_AHEAD = 7;
  *
  * A day is made as a table of its own and then attached: unlike `CREATE TABLE … PARTITION OF`, that never queues the
  * claims behind one open transaction.
+ *
+ * @throws when a day is missing and the role of `client` may not make tables; `isMissingRight` tells
  */
 export async function createDays<Tx extends SqlClient>(client: TransactionClient<Tx>): Promise<readonly string[]> {
   return client.$transaction(async (tx) => {

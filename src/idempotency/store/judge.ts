@@ -1,5 +1,5 @@
 import { sameRequest } from '../fingerprint';
-import type { ClaimRequest, LookUpOutcome, RecordedAnswer, StatusSubject } from './store';
+import type { ClaimRequest, LookUpOutcome, StatusSubject } from './outcomes';
 
 /** A record as `LOOK_UP` reads it, or what it says of a key without one (`state` is then null). */
 export interface RecordRow {
@@ -18,6 +18,11 @@ export interface RecordRow {
   readonly response: Uint8Array | null;
   readonly trailers: Uint8Array | null;
   readonly resource: string | null;
+  readonly answerKept: boolean;
+  readonly recoveryPoint: string | null;
+  readonly results: Uint8Array | null;
+  /** Since the first claim, milliseconds. */
+  readonly ageMs: number;
   readonly tooOld: boolean;
   readonly fromFuture: boolean;
 }
@@ -35,9 +40,9 @@ export function judge(row: RecordRow, request: ClaimRequest, methodId: number): 
   if (!sameRequest(row.fingerprint, request.fingerprint)) return { kind: 'mismatch' };
   switch (row.state) {
     case 'claimed':
-      return { kind: 'claimed', leaseLeftMs: row.leaseLeftMs, resource: row.resource ?? undefined };
+      return { kind: 'claimed', leaseLeftMs: row.leaseLeftMs, ageMs: row.ageMs, resource: row.resource ?? undefined };
     case 'completed':
-      return { kind: 'completed', answer: recordedAnswer(row), expiresAt: expiry(row.createdAtMs, request) };
+      return completed(row, expiry(row.createdAtMs, request));
     case 'parked':
       return { kind: 'parked' };
     case 'expired':
@@ -66,12 +71,18 @@ export function expiry(createdAtMs: number, { policy }: Pick<ClaimRequest, 'poli
   return new Date(createdAtMs + policy.retentionMs);
 }
 
-function recordedAnswer({ statusCode, statusMessage, response, trailers }: RecordRow): RecordedAnswer {
-  if (statusCode === null) throw new Error('completed record without a status');
+function completed(row: RecordRow, expiresAt: Date): LookUpOutcome {
+  const { statusCode: code, statusMessage, response, trailers, resource, answerKept } = row;
+  if (code === null) throw new Error('completed record without a status');
+  if (!answerKept) return { kind: 'not_kept', code, resource: resource ?? undefined, expiresAt };
   return {
-    code: statusCode,
-    message: statusMessage ?? '',
-    response: response === null ? undefined : Buffer.from(response),
-    trailers: trailers === null ? undefined : Buffer.from(trailers),
+    kind: 'completed',
+    answer: {
+      code,
+      message: statusMessage ?? '',
+      response: response === null ? undefined : Buffer.from(response),
+      trailers: trailers === null ? undefined : Buffer.from(trailers),
+    },
+    expiresAt,
   };
 }

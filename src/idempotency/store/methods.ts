@@ -1,6 +1,6 @@
 import type { MethodPolicy } from '../policy';
 import type { SqlClient } from './database';
-import { INSERT_METHOD, LENGTHEN_METHOD, SELECT_METHODS } from './sql';
+import { INSERT_METHOD, LENGTHEN_METHOD, SELECT_METHODS } from './sql/methods';
 
 /** The small ids that records use in place of method paths. */
 export type MethodIds = ReadonlyMap<string, number>;

@@ -1,29 +1,30 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { MethodPolicy } from '../policy';
 import { recordId } from '../record-id';
-import { claimKey, type ClaimContext } from './claim-key';
+import { checkDatabase } from './check-database';
+import { type ClaimContext, claimKey, takeOverHalfFinished } from './claim-key';
+import { completeIfHeld } from './complete-if-held';
 import type { SqlClient, TransactionClient } from './database';
 import { isOutage, isSerializationFailure, provesRollback } from './database-error';
+import { countStranded, findHalfFinished } from './half-finished';
+import { createClaimInserts, type NewClaim } from './insert-claim';
 import { judge } from './judge';
+import { endLeasesIfHeld, publishIfHeld, releaseIfHeld, renewIfHeld, stillRunning } from './leases';
 import { registerMethods } from './methods';
 import { readRecord } from './read-record';
 import { readStatus } from './read-status';
-import { ASSERT_NOT_ABORTED, COMPLETE_IF_HELD, RELEASE_IF_HELD } from './sql';
-import type {
-  ClaimRequest,
-  HeldClaim,
-  IdempotencyStore,
-  RecordedAnswer,
-  StatusSubject,
-  TransactionLimits,
-} from './store';
+import { settle } from './settle';
+import { ASSERT_NOT_ABORTED } from './sql/complete';
+import { recordStep, recordStepInTransaction } from './steps';
+import type { ClaimRequest, IdempotencyStore, StatusSubject } from './store';
 
 /** What a store is opened with. */
 export interface PostgresStoreOptions<Tx extends SqlClient> {
   /** Runs the business transactions. */
   readonly business: TransactionClient<Tx>;
-  /** Claims, look-ups and releases; a small pool of its own, so that busy handlers never keep a claim waiting. */
+  /** Claims, look-ups, renewals and releases; a small pool of its own, so that busy handlers never keep a claim waiting. */
   readonly records: SqlClient;
   /** The methods that take keys. */
   readonly policies: readonly MethodPolicy[];
@@ -31,40 +32,65 @@ export interface PostgresStoreOptions<Tx extends SqlClient> {
   readonly instance?: string;
 }
 
-/** Opens a store on a migrated database. Rejects when the database can't be reached. */
+/**
+ * Opens a store on a migrated database. Rejects when the database can't be reached.
+ *
+ * @throws UnusableDatabaseError when it is too old, read-only, or without the tables
+ */
 export async function openPostgresStore<Tx extends SqlClient>(
   options: PostgresStoreOptions<Tx>,
 ): Promise<IdempotencyStore<Tx>> {
   const { business, records, instance = `${hostname()}:${process.pid}` } = options;
+  await checkDatabase(records);
   const methodIds = await registerMethods(records, options.policies);
+  const context = { records, inserts: createClaimInserts(records) };
 
-  const placeOf = ({ policy, scope, key }: StatusSubject): Pick<ClaimContext, 'id' | 'methodId'> => {
+  const subjectOf = ({ policy, scope, key }: StatusSubject) => {
     const methodId = methodIds.get(policy.path);
     if (methodId === undefined) throw new Error(`${policy.path} was not among the policies of this store`);
     return { id: recordId({ scope, path: policy.path, key }), methodId };
   };
-  const contextOf = (request: ClaimRequest): ClaimContext => ({ records, request, instance, ...placeOf(request) });
+
+  const claimOrSay = async <Outcome>(
+    request: ClaimRequest,
+    claimBy: (context: ClaimContext, claim: NewClaim) => Promise<Outcome>,
+  ): Promise<Outcome | { readonly kind: 'unavailable'; readonly error: unknown }> => {
+    let claim: NewClaim | undefined;
+    try {
+      claim = { request, instance, ownerToken: randomUUID(), ...subjectOf(request) };
+      return await claimBy(context, claim);
+    } catch (error) {
+      // Its answer may be what was lost: then it would block its key until the end of its lease.
+      if (claim !== undefined && isOutage(error)) void releaseLater(records, claim);
+      return { kind: 'unavailable', error };
+    }
+  };
 
   return {
-    claim: async (request) => {
-      try {
-        return await claimKey(contextOf(request), randomUUID());
-      } catch (error) {
-        return { kind: 'unavailable', error };
-      }
-    },
+    claim: (request) => claimOrSay(request, claimKey),
 
-    lookUp: async (request) => {
-      const { id, methodId } = contextOf(request);
+    lookUp: async (request: ClaimRequest) => {
+      const { id, methodId } = subjectOf(request);
       return judge(await readRecord(records, request, id), request, methodId);
     },
 
-    lookUpStatus: (subject) => readStatus(records, subject, placeOf(subject)),
+    lookUpStatus: (subject) => readStatus(records, subject, subjectOf(subject)),
 
-    transaction: (work, { maxWaitMs, timeoutMs }) =>
-      business.$transaction(work, { maxWait: maxWaitMs, timeout: timeoutMs }),
+    placeOf: (subject) => ({ bucket: subject.key.bucket, id: subjectOf(subject).id }),
 
-    completeIfHeld: (tx, claim, answer, limits) => completeIfHeld(tx, claim, answer, limits),
+    stillRunning: (places) => stillRunning(records, places),
+
+    transaction: (work, { maxWaitMs, timeoutMs, isolationLevel }) =>
+      business.$transaction(work, {
+        ...{ maxWait: maxWaitMs, timeout: timeoutMs },
+        ...(isolationLevel === undefined ? {} : { isolationLevel }),
+      }),
+
+    completeIfHeld: (tx, claim, answer, terms) => completeIfHeld(tx, claim, answer, terms),
+
+    recordStepInTransactionIfHeld: (tx, claim, steps, idleMs) => recordStepInTransaction(tx, claim, steps, idleMs),
+
+    recordStepIfHeld: (claim, steps) => recordStep(records, claim, steps),
 
     assertNotAborted: async (tx) => {
       await tx.$queryRawUnsafe(ASSERT_NOT_ABORTED);
@@ -76,30 +102,36 @@ export async function openPostgresStore<Tx extends SqlClient>(
       outage: isOutage(error),
     }),
 
-    releaseIfHeld: async ({ bucket, id, ownerToken }) => {
-      const rows = await records.$queryRawUnsafe<unknown[]>(RELEASE_IF_HELD, bucket, id, ownerToken);
-      return rows.length > 0;
-    },
+    renewIfHeld: (renewals) => renewIfHeld(records, renewals),
+
+    endLeasesIfHeld: (claims) => endLeasesIfHeld(records, claims),
+
+    publishIfHeld: (claim, resource) => publishIfHeld(records, claim, resource),
+
+    settle: (request, claim, withinMs) =>
+      settle({ records, request, claim, withinMs, methodId: subjectOf(request).methodId }),
+
+    findHalfFinished: (terms) => findHalfFinished(records, methodIds, terms),
+
+    countStranded: (paths, overdueMs) => countStranded(records, methodIds, paths, overdueMs),
+
+    takeOverHalfFinished: (request) => claimOrSay(request, takeOverHalfFinished),
+
+    releaseIfHeld: (claim) => releaseIfHeld(records, claim),
   };
 }
 
-async function completeIfHeld(
-  tx: SqlClient,
-  { bucket, id, ownerToken }: HeldClaim,
-  { code, message, response, trailers, resource }: RecordedAnswer,
-  { timeoutMs }: TransactionLimits,
-): Promise<boolean> {
-  const rows = await tx.$queryRawUnsafe<unknown[]>(
-    COMPLETE_IF_HELD,
-    bucket,
-    id,
-    ownerToken,
-    code,
-    message === '' ? null : message,
-    response ?? null,
-    trailers ?? null,
-    String(timeoutMs),
-    resource ?? null,
-  );
-  return rows.length > 0;
+/** How often and how soon a claim whose outcome is unknown is given back, milliseconds. */
+const RELEASE_AFTER_MS = [250, 1_000, 4_000, 16_000];
+
+/** Gives back what may have been claimed. Where that fails too, the end of the lease does it. */
+async function releaseLater(records: SqlClient, { request, id, ownerToken }: NewClaim): Promise<void> {
+  for (const afterMs of RELEASE_AFTER_MS) {
+    await delay(afterMs, undefined, { ref: false });
+    const released = await releaseIfHeld(records, { bucket: request.key.bucket, id, ownerToken }).then(
+      () => true,
+      () => false,
+    );
+    if (released) return;
+  }
 }

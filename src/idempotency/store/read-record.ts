@@ -1,7 +1,7 @@
 import type { SqlClient } from './database';
 import type { RecordRow } from './judge';
-import { LOOK_UP } from './sql';
-import type { ClaimRequest } from './store';
+import { LOOK_UP } from './sql/look-up';
+import type { ClaimRequest } from './outcomes';
 
 /** Reads what there is of a key, always one row. */
 export async function readRecord(records: SqlClient, { key, policy }: ClaimRequest, id: string): Promise<RecordRow> {

@@ -1,7 +1,7 @@
 import type { SqlClient } from './database';
 import { assertSubject, expiry, type RecordRow } from './judge';
-import { LOOK_UP_STATUS } from './sql';
-import type { RequestStatus, StatusSubject } from './store';
+import { LOOK_UP_STATUS } from './sql/look-up';
+import type { RequestStatus, StatusSubject } from './outcomes';
 
 /** A record as `LOOK_UP_STATUS` reads it, or what it says of a key without one (`state` is then null). */
 interface StatusRow extends Pick<

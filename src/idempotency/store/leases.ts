@@ -1,0 +1,61 @@
+import type { SqlClient } from './database';
+import { columnText } from '../wire/recorded-trailers';
+import type { HeldClaim, Place, Renewal, RenewalResult } from './outcomes';
+import { END_LEASES_IF_HELD, PUBLISH_IF_HELD, RELEASE_IF_HELD, RENEW_IF_HELD, SELECT_STILL_HELD } from './sql/lease';
+import { SELECT_STILL_RUNNING } from './sql/look-up';
+
+/** Where a record is, and under which token it is held. */
+type OwnedPlace = Pick<HeldClaim, 'bucket' | 'id' | 'ownerToken'>;
+
+/** Prolongs leases. What was not prolonged is looked at again: a row in somebody's hand is not a lost one. */
+export async function renewIfHeld(records: SqlClient, renewals: readonly Renewal[]): Promise<readonly RenewalResult[]> {
+  const held = renewals.map(({ claim, leaseMs }) => ({ ...asRow(claim), leaseMs }));
+  const renewed = await tokensOf(records, RENEW_IF_HELD, held);
+  const missed = held.filter(({ token }) => !renewed.has(token));
+  const stillHeld = missed.length === 0 ? new Set<string>() : await tokensOf(records, SELECT_STILL_HELD, missed);
+  return held.map(({ token }) => (renewed.has(token) ? 'renewed' : stillHeld.has(token) ? 'busy' : 'lost'));
+}
+
+/** Ends leases at once and takes the tokens away. Returns how many were still held. */
+export async function endLeasesIfHeld(records: SqlClient, claims: readonly OwnedPlace[]): Promise<number> {
+  return (await tokensOf(records, END_LEASES_IF_HELD, claims.map(asRow))).size;
+}
+
+/** Says what a running request is about. False when the claim was no longer held. */
+export async function publishIfHeld(
+  records: SqlClient,
+  { bucket, id, ownerToken }: HeldClaim,
+  resource: string,
+): Promise<boolean> {
+  const rows = await records.$queryRawUnsafe<unknown[]>(
+    PUBLISH_IF_HELD,
+    ...[bucket, id, ownerToken, columnText(resource)],
+  );
+  return rows.length > 0;
+}
+
+/** Gives a key back, or ends the lease of a half-finished request. False when the claim was no longer held. */
+export async function releaseIfHeld(records: SqlClient, claim: OwnedPlace): Promise<boolean> {
+  const { bucket, id, ownerToken } = claim;
+  const rows = await records.$queryRawUnsafe<unknown[]>(RELEASE_IF_HELD, bucket, id, ownerToken);
+  return rows.length > 0 || (await endLeasesIfHeld(records, [claim])) > 0;
+}
+
+/** Those among the places where an attempt still runs. */
+export async function stillRunning(records: SqlClient, places: readonly Place[]): Promise<readonly Place[]> {
+  const rows = await records.$queryRawUnsafe<{ id: string }[]>(
+    SELECT_STILL_RUNNING,
+    JSON.stringify(places.map(({ bucket, id }) => ({ bucket, id }))),
+  );
+  const running = new Set(rows.map(({ id }) => id));
+  return places.filter(({ id }) => running.has(id));
+}
+
+function asRow({ bucket, id, ownerToken }: OwnedPlace) {
+  return { bucket, id, token: ownerToken };
+}
+
+async function tokensOf(records: SqlClient, query: string, held: readonly object[]): Promise<ReadonlySet<string>> {
+  const rows = await records.$queryRawUnsafe<{ token: string }[]>(query, JSON.stringify(held));
+  return new Set(rows.map(({ token }) => token));
+}

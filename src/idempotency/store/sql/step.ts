@@ -1,0 +1,54 @@
+import { PATIENCE } from './fragments';
+
+const DURABLY = `set_config('synchronous_commit',
+  CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`;
+
+const RECORD = `
+UPDATE idempotency_record AS record
+SET recovery_point = $4::text, results = $5::bytea
+FROM setting
+WHERE record.bucket = $1::date AND record.id = $2::uuid
+  AND record.owner_token = $3::uuid
+  AND record.state = 'claimed'
+RETURNING record.attempt`;
+
+/**
+ * The fence of a phase: its results and the recovery point commit with what it wrote, if the claim is still held. Durable
+ * whatever the session's default, since what follows relies on it.
+ *
+ * $1 bucket, $2 id, $3 owner token, $4 recovery point, $5 results, $6 idle limit ms
+ */
+export const RECORD_STEP_IN_TRANSACTION_IF_HELD = `
+WITH setting AS MATERIALIZED (
+  SELECT ${DURABLY}, set_config('idle_in_transaction_session_timeout', $6::text, true)
+)${RECORD}`;
+
+/**
+ * The same by itself, before an effect is sent: from then on the key is never given back.
+ *
+ * $1 bucket, $2 id, $3 owner token, $4 recovery point, $5 results
+ */
+export const RECORD_STEP_IF_HELD = `
+WITH setting AS MATERIALIZED (SELECT ${DURABLY}, ${PATIENCE})${RECORD}`;
+
+/**
+ * Parks a half-finished request whose lease is over and which was tried too often, for a person. Its token is new, so that
+ * the last attempt changes nothing any more.
+ *
+ * $1 bucket, $2 id, $3 token seen, $4 new token, $5 most attempts
+ */
+export const PARK_IF_EXHAUSTED = `
+WITH setting AS MATERIALIZED (SELECT ${PATIENCE}),
+free AS MATERIALIZED (
+  SELECT 1 FROM idempotency_record WHERE bucket = $1::date AND id = $2::uuid FOR UPDATE SKIP LOCKED
+)
+UPDATE idempotency_record AS record
+SET state = 'parked', owner_token = $4::uuid
+FROM setting, free
+WHERE record.bucket = $1::date AND record.id = $2::uuid
+  AND record.owner_token = $3::uuid
+  AND record.state = 'claimed'
+  AND record.lease_until <= now()
+  AND record.recovery_point IS NOT NULL
+  AND record.attempt >= $5::integer
+RETURNING record.attempt`;

@@ -1,0 +1,36 @@
+import type { SqlClient } from './database';
+import type { NewClaim } from './insert-claim';
+import type { HeldClaim, StoredSteps } from './outcomes';
+import { PARK_IF_EXHAUSTED, RECORD_STEP_IF_HELD, RECORD_STEP_IN_TRANSACTION_IF_HELD } from './sql/step';
+
+/** Records steps inside a business transaction, as its fence. False when the claim was no longer held. */
+export async function recordStepInTransaction(
+  tx: SqlClient,
+  { bucket, id, ownerToken }: HeldClaim,
+  { recoveryPoint, results }: StoredSteps,
+  idleMs: number,
+): Promise<boolean> {
+  const values = [bucket, id, ownerToken, recoveryPoint, results, String(idleMs)];
+  return (await tx.$queryRawUnsafe<unknown[]>(RECORD_STEP_IN_TRANSACTION_IF_HELD, ...values)).length > 0;
+}
+
+/** Records steps by itself. False when the claim was no longer held. To repeat it changes nothing. */
+export async function recordStep(
+  records: SqlClient,
+  { bucket, id, ownerToken }: HeldClaim,
+  { recoveryPoint, results }: StoredSteps,
+): Promise<boolean> {
+  const values = [bucket, id, ownerToken, recoveryPoint, results];
+  return (await records.$queryRawUnsafe<unknown[]>(RECORD_STEP_IF_HELD, ...values)).length > 0;
+}
+
+/** Parks a half-finished record that was tried too often. False when it has moved. */
+export async function parkIfExhausted(
+  records: SqlClient,
+  { request, id, ownerToken }: NewClaim,
+  tokenSeen: string,
+  mostAttempts: number,
+): Promise<boolean> {
+  const values = [request.key.bucket, id, tokenSeen, ownerToken, mostAttempts];
+  return (await records.$queryRawUnsafe<unknown[]>(PARK_IF_EXHAUSTED, ...values)).length > 0;
+}

@@ -1,0 +1,64 @@
+import { startMaintenance } from '../../src/ops/maintenance';
+
+describe('maintenance', () => {
+  beforeEach(() => jest.useFakeTimers());
+  afterEach(() => jest.useRealTimers());
+
+  const start = (runOnce: (signal: AbortSignal) => Promise<unknown>) => {
+    const errors: unknown[] = [];
+    const maintenance = startMaintenance({
+      ...{ runOnce, intervalMs: 1_000, firstAfterMs: 10, onError: (error: unknown) => errors.push(error) },
+    });
+    return { maintenance, errors };
+  };
+
+  it('runs soon after the start and then at every interval, also after a round that failed', async () => {
+    let rounds = 0;
+    const { maintenance, errors } = start(() => {
+      rounds += 1;
+      return rounds === 1 ? Promise.reject(new Error('first')) : Promise.resolve();
+    });
+
+    expect(rounds).toBe(0);
+    await jest.advanceTimersByTimeAsync(10);
+    expect(rounds).toBe(1);
+    await jest.advanceTimersByTimeAsync(999);
+    expect(rounds).toBe(1);
+    await jest.advanceTimersByTimeAsync(1);
+    expect(rounds).toBe(2);
+    expect(errors).toEqual([new Error('first')]);
+    await maintenance.stop();
+  });
+
+  it('runs one round at a time, and at its stop tells it and waits for it', async () => {
+    let rounds = 0;
+    let end: (() => void) | undefined;
+    let signal: AbortSignal | undefined;
+    const { maintenance } = start((given) => {
+      rounds += 1;
+      signal = given;
+      return new Promise<void>((resolve) => (end = resolve));
+    });
+    await jest.advanceTimersByTimeAsync(5_000);
+    expect(rounds).toBe(1);
+
+    let isStopped = false;
+    const stopped = maintenance.stop().then(() => (isStopped = true));
+    await jest.advanceTimersByTimeAsync(0);
+    expect(signal?.aborted).toBe(true);
+    expect(isStopped).toBe(false);
+
+    end?.();
+    await stopped;
+    await jest.advanceTimersByTimeAsync(5_000);
+    expect(rounds).toBe(1);
+  });
+
+  it('runs nothing when it was stopped before its first round', async () => {
+    let rounds = 0;
+    const { maintenance } = start(() => Promise.resolve((rounds += 1)));
+    await maintenance.stop();
+    await jest.advanceTimersByTimeAsync(5_000);
+    expect(rounds).toBe(0);
+  });
+});
