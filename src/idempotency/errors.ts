@@ -1,4 +1,5 @@
-import { status } from '@grpc/grpc-js';
+import { type Metadata, status } from '@grpc/grpc-js';
+import { isReservedTrailer } from './wire/metadata';
 
 /** `ErrorInfo.domain` of every refusal of this package. */
 export const ERROR_DOMAIN = 'idempotency.v1';
@@ -65,7 +66,7 @@ export interface ErrorInfo {
  */
 export class StatusError extends Error {
   override readonly name = 'StatusError';
-  /** For the caller. Half a surrogate pair, which no wire carries, and NUL, which no table keeps, are replaced. */
+  /** For the caller. Half a surrogate pair, which no wire carries, is replaced. */
   readonly details: string;
 
   /**
@@ -80,11 +81,16 @@ export class StatusError extends Error {
     readonly violations: readonly FieldViolation[] = [],
     readonly info?: ErrorInfo,
   ) {
-    const sendable = details.toWellFormed().replaceAll('\0', '\uFFFD');
+    const sendable = details.toWellFormed();
     super(`${status[code]}: ${sendable}`);
     this.details = sendable;
     if (code === status.OK) throw new TypeError('StatusError needs an error code; return the answer instead');
   }
+}
+
+/** Why `attempt.signal` fired: this attempt can't complete any more. Whatever it does, it changes nothing. */
+export class ClaimLostError extends Error {
+  override readonly name = 'ClaimLostError';
 }
 
 /**
@@ -92,12 +98,23 @@ export class StatusError extends Error {
  * `StatusError` that is thrown instead rolls back and frees the key.
  */
 export class Rejection {
-  constructor(readonly error: StatusError) {}
+  constructor(
+    readonly error: StatusError,
+    readonly trailers?: Metadata,
+  ) {}
 }
 
-/** Makes the status of an error the recorded answer: `return reject(new StatusError(…))`. */
-export function reject(error: StatusError): Rejection {
-  return new Rejection(error);
+/**
+ * Makes the status of an error the recorded answer: `return reject(new StatusError(…))`.
+ *
+ * @param trailers recorded and replayed with it, such as binary details of the service's own; those of google.rpc
+ *   take the place of the ones made of the error's fields
+ * @throws TypeError that names a trailer which is not a service's to set
+ */
+export function reject(error: StatusError, trailers?: Metadata): Rejection {
+  const reserved = Object.keys(trailers?.getMap() ?? {}).filter(isReservedTrailer);
+  if (reserved.length > 0) throw new TypeError(`trailers that a service can't set: ${reserved.join(', ')}`);
+  return new Rejection(error, trailers);
 }
 
 /** INVALID_ARGUMENT that names every field at fault at once. */

@@ -36,13 +36,56 @@ export type ServerEvent =
       readonly outcome: AdmissionOutcome;
       /** gRPC code of the recorded answer, only with outcome `replayed`. */
       readonly recordedCode?: number;
+      /** The policy only observes: what the outcome names was let through, unprotected. */
+      readonly observed?: true;
     }
   /** A claim was asked for and answered, whatever the answer. */
   | { readonly type: 'claim'; readonly path: string; readonly durationMs: number }
   /** A handler ran to its end as the owner of a claim. */
-  | { readonly type: 'execution'; readonly path: string; readonly durationMs: number }
+  | { readonly type: 'execution'; readonly path: string; readonly durationMs: number; readonly leaseMs: number }
+  /** An answer was recorded. */
+  | { readonly type: 'recorded'; readonly path: string; readonly responseBytes: number }
+  /** An answer was given and not recorded, since it is larger than the policy allows: retries are refused. */
+  | { readonly type: 'too_large'; readonly path: string; readonly responseBytes: number; readonly limit: number }
+  /** A lease was to be prolonged. `failed`: the store could not be reached; `busy`: somebody had the row in hand. */
+  | {
+      readonly type: 'renewal';
+      readonly path: string;
+      readonly result: 'renewed' | 'lost' | 'busy' | 'failed';
+    }
+  /** An attempt runs longer than `max_execution`; its lease is not prolonged any more. */
+  | { readonly type: 'execution_limit'; readonly path: string }
+  /** A half-finished request was tried too often and waits for a person. */
+  | { readonly type: 'parked'; readonly path: string }
+  /** A lease was ended early: at shutdown, or by an attempt that failed half-way. The next attempt need not wait. */
+  | { readonly type: 'lease_ended'; readonly path: string }
+  /** The outcome of a commit was unknown, and was found out, or was not. */
+  | {
+      readonly type: 'settled';
+      readonly path: string;
+      readonly result: 'committed' | 'never_committed' | 'lost' | 'unsettled';
+    }
   /** A claim whose lease was over went to this process. */
   | { readonly type: 'takeover'; readonly path: string }
+  /**
+   * A half-finished request that nobody came back for was resumed in the background. `overtaken`: another attempt got ahead,
+   * such as its caller's retry.
+   */
+  | {
+      readonly type: 'resumed';
+      readonly path: string;
+      readonly requestId: string;
+      readonly scope: string;
+      readonly result: 'completed' | 'failed' | 'overtaken';
+      /** gRPC code of what a caller would have been answered. */
+      readonly code: number;
+      /** Which execution of the key this was. */
+      readonly attempt: number;
+      readonly durationMs: number;
+      readonly published: PublishedFields;
+    }
+  /** So many half-finished requests wait for a handler that no process has any more. Told when the number changes. */
+  | { readonly type: 'stranded'; readonly path: string; readonly records: number }
   /** A write was refused because the claim had gone to somebody else. */
   | { readonly type: 'fenced'; readonly path: string }
   /** A claim was given up, so that the key is free again. */
@@ -62,6 +105,8 @@ export type ServerEvent =
       readonly attempt?: number;
       readonly durationMs: number;
       readonly published: PublishedFields;
+      /** As in `admitted`. */
+      readonly observed?: true;
     }
   /** Something broke whose cause the caller is not told. */
   | { readonly type: 'fault'; readonly path: string; readonly what: string; readonly error: unknown };
@@ -69,14 +114,64 @@ export type ServerEvent =
 /** Listens to a server. */
 export type ServerEventListener = (event: ServerEvent) => void;
 
-/** Why a client sent another attempt, or did not. */
+/** What may have another attempt follow: a gRPC code, or a refusal of this package that ends by itself. */
+export const RETRY_REASONS = [
+  'UNAVAILABLE',
+  'DEADLINE_EXCEEDED',
+  'RESOURCE_EXHAUSTED',
+  'CANCELLED',
+  'INTERNAL',
+  'UNKNOWN',
+  'REQUEST_IN_PROGRESS',
+  'CLAIM_LOST',
+] as const;
+
+/** What may have another attempt follow. */
+export type RetryReason = (typeof RETRY_REASONS)[number];
+
+/**
+ * Why no other attempt follows although one might have helped.
+ *
+ * - `no_request_id`: a second arrival is not safe: unknown level, no usable key
+ * - `attempts`, `deadline`: the call has no more of them
+ * - `budget`: the target gets no more retries for now
+ * - `pushback`: the server asked for none
+ * - `unreadable`: the server sent error details that can't be read
+ * - `key_expired`: the key may not be sent any more
+ * - `channel`: it could not be started, as on a closed channel
+ */
+export const STOP_REASONS = [
+  'no_request_id',
+  'attempts',
+  'budget',
+  'pushback',
+  'unreadable',
+  'deadline',
+  'key_expired',
+  'channel',
+] as const;
+
+/** Why no other attempt follows although one might have helped. */
+export type StopReason = (typeof STOP_REASONS)[number];
+
+/** Something that happened on a client. `path` is the method as on the wire. */
 export type ClientEvent =
   /** A call ended; `attempts` counts those that were sent. */
   | { readonly type: 'call'; readonly path: string; readonly attempts: number; readonly code: number }
-  /** Another attempt follows; `reason` is a gRPC code name or a reason of this package. */
-  | { readonly type: 'retry'; readonly path: string; readonly reason: string; readonly delayMs: number }
+  /** Another attempt follows. */
+  | { readonly type: 'retry'; readonly path: string; readonly reason: RetryReason; readonly delayMs: number }
   /** A retry that would have helped was not allowed. */
-  | { readonly type: 'retry_refused'; readonly path: string; readonly reason: string };
+  | { readonly type: 'retry_refused'; readonly path: string; readonly reason: StopReason }
+  /** What the retry budget of a target holds: told at the start and after every change. */
+  | { readonly type: 'retry_budget'; readonly target: string; readonly tokens: number }
+  /** The channel was told to retry by itself, which would multiply with the retries here: told once per client. */
+  | {
+      readonly type: 'native_retries';
+      /** Whether they were switched off; else they multiply. */
+      readonly switchedOff: boolean;
+      /** For people: what was found, and the remedy. */
+      readonly message: string;
+    };
 
 /** Listens to a client. */
 export type ClientEventListener = (event: ClientEvent) => void;

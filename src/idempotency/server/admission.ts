@@ -4,9 +4,13 @@ import type { Refusal } from '../errors';
 import { fingerprint } from '../fingerprint';
 import { type KeyReading, parseKey } from '../key';
 import type { MethodPolicy } from '../policy';
-import type { ClaimOutcome, ClaimRequest, HeldClaim, IdempotencyStore, RecordedAnswer } from '../store/store';
+import type { ClaimOutcome, ClaimRequest, HeldClaim, IdempotencyStore, NotKeptOutcome } from '../store/store';
 import { ENVOY_ATTEMPT, PREVIOUS_ATTEMPTS } from '../wire/metadata';
+import type { LeaseKeeper } from './lease-keeper';
 import * as refusals from './refusals';
+import type { Reply } from './reply';
+import { retryHintMs, type UsualDurations } from './usual-duration';
+import type { WaitingRoom } from './waiting-room';
 
 /** What is known of a call when its request has arrived. */
 export interface IncomingCall {
@@ -16,16 +20,46 @@ export interface IncomingCall {
   readonly scope: string;
   /** The request as it came over the wire. */
   readonly request: Buffer;
+  /** When the caller stops waiting, epoch milliseconds; Infinity when never. */
+  readonly deadlineMs: number;
+  /** Fires when the caller has stopped waiting. */
+  readonly cancelled: AbortSignal;
+}
+
+/** What admission works with. */
+export interface AdmissionOptions<Tx> {
+  readonly store: IdempotencyStore<Tx>;
+  /** Metadata name of the key. */
+  readonly requestIdName: string;
+  readonly leases: Pick<LeaseKeeper, 'count' | 'claiming'>;
+  /** Most attempts of this process at once. */
+  readonly mostAttempts: number;
+  readonly waiting: WaitingRoom;
+  readonly usual: UsualDurations;
 }
 
 /** What is done with a call. */
 export type Admission =
   /** The handler runs as the owner of a claim. */
-  | { readonly kind: 'run'; readonly outcome: 'claimed'; readonly request: ClaimRequest; readonly claim: HeldClaim }
-  /** The handler runs without a claim. */
-  | { readonly kind: 'run_unclaimed'; readonly outcome: 'unprotected' }
-  | { readonly kind: 'replay'; readonly outcome: 'replayed'; readonly answer: RecordedAnswer; readonly expiresAt: Date }
-  | { readonly kind: 'refuse'; readonly outcome: AdmissionOutcome; readonly refusal: Refusal };
+  | {
+      readonly kind: 'run';
+      readonly outcome: 'claimed';
+      readonly request: ClaimRequest;
+      readonly claim: HeldClaim;
+      /** When it was asked for, by `performance.now()`. */
+      readonly askedAtMs: number;
+    }
+  /** The handler runs without a claim; `observed` where only the policy's leniency lets it. */
+  | { readonly kind: 'run_unclaimed'; readonly outcome: AdmissionOutcome; readonly observed?: true }
+  | { readonly kind: 'replay'; readonly outcome: 'replayed'; readonly recordedCode: number; readonly reply: Reply }
+  /** The answer was not kept, and the handler makes it anew. */
+  | {
+      readonly kind: 'rebuild';
+      readonly outcome: 'replayed';
+      readonly recordedCode: number;
+      readonly found: NotKeptOutcome;
+    }
+  | { readonly kind: 'refuse'; readonly outcome: AdmissionOutcome; readonly reply: Reply };
 
 /** An admission, with the key where one could be read, and what a claim reported on the way. */
 export interface Admitted {
@@ -34,54 +68,85 @@ export interface Admitted {
   readonly claimed?: { readonly durationMs: number; readonly outcome: ClaimOutcome };
 }
 
-/**
- * Decides what is done with a call of a method that takes keys: reads the key, and claims it (design 4.1, 4.2, 4.6).
- *
- * @param requestIdName metadata name of the key
- */
-export async function admit<Tx>(
-  store: IdempotencyStore<Tx>,
-  requestIdName: string,
-  call: IncomingCall,
-): Promise<Admitted> {
+/** Decides what is done with a call of a method that takes keys: reads the key, and claims it (design 4.1, 4.2, 4.6). */
+export async function admit<Tx>(options: AdmissionOptions<Tx>, call: IncomingCall): Promise<Admitted> {
   const { policy, metadata, scope } = call;
-  const reading = parseKey(metadata.get(requestIdName), policy.keyFormat);
+  const reading = parseKey(metadata.get(options.requestIdName), policy.keyFormat);
   if (reading.kind !== 'key') {
-    return { admission: admitKeyless(reading, requestIdName, call), requestId: undefined };
+    return { admission: admitKeyless(reading, options.requestIdName, call), requestId: undefined };
   }
   const { key } = reading;
-  const request = { policy, scope, key, fingerprint: fingerprint(policy.request, call.request) };
-  const startedAt = performance.now();
-  const outcome = await store.claim(request);
-  const durationMs = performance.now() - startedAt;
-  return { admission: decide(outcome, request), requestId: key.text, claimed: { durationMs, outcome } };
+  if (isFull(options)) {
+    return { admission: refuse('store_unavailable', refusals.tooManyAttempts()), requestId: key.text };
+  }
+  const request: ClaimRequest = {
+    ...{ policy, scope, key, fingerprint: fingerprint(policy.request, call.request) },
+    message: policy.resume ? call.request : undefined,
+  };
+  const { outcome, askedAtMs, durationMs } = await claimOrWait(options, request, call);
+  const admission = decide(options, outcome, request, askedAtMs);
+  return { admission, requestId: key.text, claimed: { durationMs, outcome } };
+}
+
+function isFull<Tx>({ leases, mostAttempts }: AdmissionOptions<Tx>): boolean {
+  return leases.count() >= mostAttempts;
+}
+
+/** How long before its deadline a waiting call is answered, so that its caller still hears when to come back. */
+const ANSWER_BEFORE_DEADLINE_MS = 100;
+
+/** How long a call that met a row in somebody's hand, its lease over, lets it be; milliseconds, and as much again by chance. */
+const LET_BE_MS = 250;
+
+/** Claims, and where another attempt runs, waits for its end as long as the policy and the caller allow (design 4.9). */
+async function claimOrWait<Tx>(
+  options: AdmissionOptions<Tx>,
+  request: ClaimRequest,
+  { policy, deadlineMs, cancelled }: IncomingCall,
+): Promise<{ readonly outcome: ClaimOutcome; readonly askedAtMs: number; readonly durationMs: number }> {
+  const { store, waiting, leases } = options;
+  const waitUntilMs =
+    performance.now() + Math.min(policy.maxWaitMs, deadlineMs - Date.now() - ANSWER_BEFORE_DEADLINE_MS);
+  for (;;) {
+    const askedAtMs = performance.now();
+    const outcome = await leases.claiming(() => store.claim(request));
+    const claimed = { outcome, askedAtMs, durationMs: performance.now() - askedAtMs };
+    if (outcome.kind !== 'in_progress' || policy.maxWaitMs === 0) return claimed;
+    // A look at the database would say that nobody runs, and all who wait would claim again and again.
+    const unseenMs = outcome.leaseLeftMs > 0 ? 0 : LET_BE_MS * (1 + Math.random());
+    const end = await waiting.wait(store.placeOf(request), waitUntilMs - performance.now(), cancelled, unseenMs);
+    if (end === 'given_up' || isFull(options)) return claimed;
+  }
 }
 
 function admitKeyless(
   reading: Exclude<KeyReading, { kind: 'key' }>,
-  requestIdName: string,
+  name: string,
   { policy, metadata }: IncomingCall,
 ): Admission {
   switch (reading.kind) {
     case 'malformed':
-      return {
-        kind: 'refuse',
-        outcome: 'malformed_key',
-        refusal: refusals.malformedKey(requestIdName, reading.description),
-      };
+      return relaxable(policy, 'malformed_key', refusals.malformedKey(name, reading.description));
     case 'missing':
       if (policy.level === 'UNKNOWN' && wasResent(metadata)) {
-        return { kind: 'refuse', outcome: 'keyless_retry', refusal: refusals.keylessRetry(requestIdName, policy.path) };
+        return refuse('keyless_retry', refusals.keylessRetry(name, policy.path));
       }
       // An empty key, or its binary twin, is somebody's attempt to send one.
-      if (
-        policy.key === 'REQUIRED' ||
-        metadata.get(requestIdName).length + metadata.get(`${requestIdName}-bin`).length > 0
-      ) {
-        return { kind: 'refuse', outcome: 'missing_key', refusal: refusals.missingKey(requestIdName, policy.path) };
+      if (policy.key === 'REQUIRED' || metadata.get(name).length + metadata.get(`${name}-bin`).length > 0) {
+        return relaxable(policy, 'missing_key', refusals.missingKey(name, policy.path));
       }
       return { kind: 'run_unclaimed', outcome: 'unprotected' };
   }
+}
+
+/** OBSERVE counts a missing or malformed key and lets the call through; it relaxes nothing else (design 4.1). */
+function relaxable({ enforcement }: MethodPolicy, outcome: AdmissionOutcome, refusal: Refusal): Admission {
+  if (enforcement === 'OBSERVE') return { kind: 'run_unclaimed', outcome, observed: true };
+  return refuse(outcome, refusal);
+}
+
+function refuse(outcome: AdmissionOutcome, refusal: Refusal): Admission {
+  return { kind: 'refuse', outcome, reply: { kind: 'refuse', refusal } };
 }
 
 /** The largest number of an entry, 0 where there is none; several hops arrive joined with commas. */
@@ -95,27 +160,35 @@ function wasResent(metadata: Metadata): boolean {
   return countOf(metadata, PREVIOUS_ATTEMPTS) > 0 || countOf(metadata, ENVOY_ATTEMPT) > 1;
 }
 
-function decide(claim: ClaimOutcome, request: ClaimRequest): Admission {
+function decide<Tx>(
+  { usual }: AdmissionOptions<Tx>,
+  claim: ClaimOutcome,
+  request: ClaimRequest,
+  askedAtMs: number,
+): Admission {
   switch (claim.kind) {
     case 'granted':
-      return { kind: 'run', outcome: 'claimed', request, claim: claim.claim };
+      return { kind: 'run', outcome: 'claimed', request, claim: claim.claim, askedAtMs };
     case 'completed':
-      return { kind: 'replay', outcome: 'replayed', answer: claim.answer, expiresAt: claim.expiresAt };
-    case 'in_progress':
       return {
-        kind: 'refuse',
-        outcome: 'in_progress',
-        refusal: refusals.inProgress(claim.leaseLeftMs, claim.resource),
+        ...{ kind: 'replay', outcome: 'replayed', recordedCode: claim.answer.code },
+        reply: { kind: 'answer', answer: claim.answer, replayed: true, expiresAt: claim.expiresAt },
       };
+    case 'not_kept':
+      return { kind: 'rebuild', outcome: 'replayed', recordedCode: claim.code, found: claim };
+    case 'in_progress': {
+      const hintMs = retryHintMs(claim.ageMs, claim.leaseLeftMs, usual.of(request.policy.path));
+      return refuse('in_progress', refusals.inProgress(hintMs, claim.resource));
+    }
     case 'mismatch':
-      return { kind: 'refuse', outcome: 'mismatch', refusal: refusals.mismatch() };
+      return refuse('mismatch', refusals.mismatch());
     case 'from_future':
-      return { kind: 'refuse', outcome: 'future_key', refusal: refusals.fromFuture() };
+      return refuse('future_key', refusals.fromFuture());
     case 'expired':
-      return { kind: 'refuse', outcome: 'expired_key', refusal: refusals.expired() };
+      return refuse('expired_key', refusals.expired());
     case 'parked':
-      return { kind: 'refuse', outcome: 'parked', refusal: refusals.parked() };
+      return refuse('parked', refusals.parked());
     case 'unavailable':
-      return { kind: 'refuse', outcome: 'store_unavailable', refusal: refusals.storeUnavailable() };
+      return refuse('store_unavailable', refusals.storeUnavailable());
   }
 }

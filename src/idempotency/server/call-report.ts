@@ -19,10 +19,10 @@ export interface CallReport {
 export function createCallReport(policy: MethodPolicy, onEvent: ServerEventListener): CallReport {
   const { path } = policy;
   const startedAt = performance.now();
-  let line: { outcome: AdmissionOutcome; scope?: string; requestId?: string; attempt?: number } | undefined;
+  let line:
+    { outcome: AdmissionOutcome; scope?: string; requestId?: string; attempt?: number; observed?: true } | undefined;
   return {
     unidentified: () => {
-      if (policy.key === 'IGNORED') return;
       line = { outcome: 'principal_missing' };
       onEvent({ type: 'admitted', path, outcome: 'principal_missing' });
     },
@@ -31,10 +31,12 @@ export function createCallReport(policy: MethodPolicy, onEvent: ServerEventListe
       line = { outcome: admission.outcome, scope };
       if (requestId !== undefined) line.requestId = requestId;
       if (admission.kind === 'run') line.attempt = admission.claim.attempt;
+      if (admission.kind === 'run_unclaimed' && admission.observed) line.observed = true;
       if (claimed !== undefined) {
         const { durationMs, outcome } = claimed;
         onEvent({ type: 'claim', path, durationMs });
         if (outcome.kind === 'granted' && outcome.takeover) onEvent({ type: 'takeover', path });
+        if (outcome.kind === 'parked' && outcome.now) onEvent({ type: 'parked', path });
         if (outcome.kind === 'unavailable') {
           onEvent({ type: 'fault', path, what: 'a key could not be claimed', error: outcome.error });
         }
@@ -43,7 +45,8 @@ export function createCallReport(policy: MethodPolicy, onEvent: ServerEventListe
         type: 'admitted',
         path,
         outcome: admission.outcome,
-        ...(admission.kind === 'replay' ? { recordedCode: admission.answer.code } : {}),
+        ...('recordedCode' in admission ? { recordedCode: admission.recordedCode } : {}),
+        ...(line.observed === undefined ? {} : { observed: true }),
       });
     },
 
@@ -58,6 +61,7 @@ export function createCallReport(policy: MethodPolicy, onEvent: ServerEventListe
         code: status.code,
         ...(reason === undefined ? {} : { reason }),
         ...(line.attempt === undefined ? {} : { attempt: line.attempt }),
+        ...(line.observed === undefined ? {} : { observed: true }),
         durationMs: performance.now() - startedAt,
         published,
       });

@@ -2,15 +2,14 @@ import { type Metadata, status } from '@grpc/grpc-js';
 import { UnreadableRequestError } from '../canonical-form';
 import { StatusError } from '../errors';
 import type { MethodPolicy } from '../policy';
-import type { IdempotencyStore } from '../store/store';
-import { admit } from './admission';
+import { type AdmissionOptions, admit } from './admission';
 import type { CallContext } from './call-context';
 import type { CallReport } from './call-report';
 import type { Identification } from './principal';
 import * as refusals from './refusals';
 import { type WireReply, wireReply } from './reply';
 
-/** A call whose request is complete. */
+/** A call of a method that takes keys, whose request is complete. */
 export interface CompleteCall {
   readonly policy: MethodPolicy;
   readonly metadata: Metadata;
@@ -18,6 +17,10 @@ export interface CompleteCall {
   readonly request: Buffer;
   readonly identification: Identification;
   readonly report: CallReport;
+  /** When the caller stops waiting, epoch milliseconds; Infinity when never. */
+  readonly deadlineMs: number;
+  /** Fires when the caller has stopped waiting. */
+  readonly cancelled: AbortSignal;
 }
 
 /** Where a call goes: to its handler, or back with a reply. */
@@ -29,13 +32,9 @@ export type Entrance =
  * Decides about a call: its identity first, since nothing is looked up for a stranger; then its key. A fault of ours is
  * INTERNAL to the caller and told to the listener. Never rejects.
  */
-export async function enter<Tx>(
-  store: IdempotencyStore<Tx>,
-  requestIdName: string,
-  call: CompleteCall,
-): Promise<Entrance> {
+export async function enter<Tx>(options: AdmissionOptions<Tx>, call: CompleteCall): Promise<Entrance> {
   try {
-    return await decide(store, requestIdName, call);
+    return await decide(options, call);
   } catch (error) {
     if (error instanceof UnreadableRequestError) return turnedBack(wireReply({ kind: 'status', error: unreadable() }));
     call.report.fault('the call could not be admitted', error);
@@ -43,21 +42,17 @@ export async function enter<Tx>(
   }
 }
 
-async function decide<Tx>(
-  store: IdempotencyStore<Tx>,
-  requestIdName: string,
-  { policy, metadata, request, identification, report }: CompleteCall,
-): Promise<Entrance> {
+async function decide<Tx>(options: AdmissionOptions<Tx>, call: CompleteCall): Promise<Entrance> {
+  const { identification, report } = call;
   if (identification.kind === 'failed') throw identification.error;
   if (identification.kind === 'unknown') {
     report.unidentified();
     return turnedBack(wireReply({ kind: 'refuse', refusal: refusals.principalMissing() }));
   }
   const { scope } = identification;
-  const open = { scope, requestId: undefined, claimed: undefined, report, started: false };
-  if (policy.key === 'IGNORED') return { kind: 'pass', context: open };
+  const open = { scope, requestId: undefined, claimed: undefined, rebuild: undefined, report, started: false };
 
-  const admitted = await admit(store, requestIdName, { policy, metadata, scope, request });
+  const admitted = await admit(options, { ...call, scope });
   report.admitted(scope, admitted);
   const { admission, requestId } = admitted;
   switch (admission.kind) {
@@ -65,10 +60,11 @@ async function decide<Tx>(
       return { kind: 'pass', context: { ...open, requestId, claimed: admission } };
     case 'run_unclaimed':
       return { kind: 'pass', context: open };
+    case 'rebuild':
+      return { kind: 'pass', context: { ...open, requestId, rebuild: admission.found } };
     case 'replay':
-      return turnedBack(wireReply({ ...admission, kind: 'answer', replayed: true }));
     case 'refuse':
-      return turnedBack(wireReply(admission));
+      return turnedBack(wireReply(admission.reply));
   }
 }
 

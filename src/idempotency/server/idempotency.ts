@@ -2,14 +2,19 @@ import type { Server, ServerInterceptor, ServiceDefinition } from '@grpc/grpc-js
 import type { ServerEventListener } from '../events';
 import type { PolicyRegistry } from '../policy';
 import { quietListener } from '../quiet-listener';
-import { assertServable } from '../policy-registry';
+import { assertServable } from '../policies/assert-servable';
 import type { IdempotencyStore } from '../store/store';
 import { REQUEST_ID } from '../wire/metadata';
+import { type Completer, createCompleter } from './completer';
+import type { CompleterOptions } from './completer-options';
 import { createServerInterceptor } from './interceptor';
 import type { Principal } from './principal';
-import type { Handler } from './run-once';
+import type { MethodHandler } from './handler';
+import { createLeaseKeeper } from './lease-keeper';
 import { createRunningCalls } from './running-calls';
 import { adaptService, type UnaryHandlers } from './service';
+import { createUsualDurations } from './usual-duration';
+import { createWaitingRoom } from './waiting-room';
 
 /** What a protected server needs. */
 export interface IdempotencyOptions<Tx> {
@@ -23,6 +28,10 @@ export interface IdempotencyOptions<Tx> {
   readonly onEvent?: ServerEventListener;
   /** Metadata name of the key. Default `request-id`. */
   readonly requestIdName?: string;
+  /** Most attempts of this process at once, those included whose callers have hung up. Default 1,000. */
+  readonly mostAttempts?: number;
+  /** Most calls that wait at once for another's attempt, where a policy has `max_wait`. Default 1,000. */
+  readonly mostWaiting?: number;
 }
 
 /** A server's protection, in two parts that belong together. */
@@ -30,7 +39,8 @@ export interface Idempotency<Tx> {
   /** For `new Server({ interceptors: [idempotency.interceptor] })`. */
   readonly interceptor: ServerInterceptor;
   /**
-   * Registers a service with promise handlers: `(request, attempt) => Promise<response>`.
+   * Registers a service with promise handlers: `(request, attempt) => Promise<response>`, or `{ handle, rebuild }` for a
+   * method with `recording: COMPACT`.
    *
    * @throws when a method has no policy, or streams without being marked `unprotected_stream`; names every such method
    */
@@ -39,28 +49,58 @@ export interface Idempotency<Tx> {
     definition: Definition,
     handlers: UnaryHandlers<Definition, Tx>,
   ): void;
+  /**
+   * Makes what resumes half-finished requests of the served methods whose policy says `resume`. Off until it is started.
+   *
+   * @throws RangeError that names an option which is not a positive whole number
+   */
+  createCompleter(options?: CompleterOptions): Completer;
   /** Resolves when no handler runs, those included whose callers have hung up. For shutdown, after the last call. */
   idle(): Promise<void>;
+  /**
+   * Gives up the attempts that still run: their leases end at once, and whatever they do changes nothing any more, so that
+   * a retry elsewhere need not wait. For shutdown, when the grace is over. Rejects when the store can't be reached; the
+   * leases then run out by themselves.
+   */
+  abandon(): Promise<void>;
 }
 
 /** Makes the protection of one server. */
 export function createIdempotency<Tx extends object>(options: IdempotencyOptions<Tx>): Idempotency<Tx> {
-  const { policies, store, principal, requestIdName = REQUEST_ID } = options;
+  const { policies, store, principal, requestIdName = REQUEST_ID, mostAttempts = 1_000, mostWaiting = 1_000 } = options;
   const onEvent = quietListener(options.onEvent ?? (() => undefined));
   const contexts = new WeakMap();
   const running = createRunningCalls();
-  const shared = { policies, store, contexts, running, onEvent };
+  const leases = createLeaseKeeper({ store, onEvent });
+  const waiting = createWaitingRoom({
+    ...{ store, mostWaiting },
+    onError: (error) => onEvent({ type: 'fault', path: '', what: 'running attempts could not be waited for', error }),
+  });
+  const shared = {
+    policies,
+    store,
+    contexts,
+    running,
+    leases,
+    waiting,
+    usual: createUsualDurations(),
+    resumable: new Map(),
+    onEvent,
+  };
   return {
-    interceptor: createServerInterceptor({ ...shared, principal, requestIdName }),
+    interceptor: createServerInterceptor({ ...shared, principal, requestIdName, mostAttempts }),
     addService: (server, definition, handlers) => {
+      const served = Object.entries(definition).filter(([name]) => handlers[name] !== undefined);
+      assertServable(policies, [Object.fromEntries(served)]);
       const adapted = adaptService(
         shared,
         definition,
-        handlers as Readonly<Record<string, Handler<Tx, unknown, unknown> | undefined>>,
+        handlers as Readonly<Record<string, MethodHandler<Tx, unknown, unknown> | undefined>>,
       );
-      assertServable(policies, [adapted.definition]);
       server.addService(adapted.definition, adapted.implementation);
     },
+    createCompleter: (completerOptions) => createCompleter({ ...shared, mostAttempts }, completerOptions),
     idle: () => running.idle(),
+    abandon: () => leases.endAll(),
   };
 }

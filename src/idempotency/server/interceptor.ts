@@ -6,22 +6,20 @@ import {
 } from '@grpc/grpc-js';
 import type { ServerEventListener } from '../events';
 import type { MethodPolicy, PolicyRegistry } from '../policy';
-import type { IdempotencyStore } from '../store/store';
+import type { AdmissionOptions } from './admission';
 import type { CallContext, CallContexts } from './call-context';
-import { createCallReport } from './call-report';
+import { type CallReport, createCallReport } from './call-report';
 import { enter } from './entrance';
+import { passThrough } from './pass-through';
 import { type Identification, identify, type Principal } from './principal';
 import { type WireReply, wireReply } from './reply';
 import type { RunningCalls } from './running-calls';
 import { ReceivedRequest, SerializedResponse } from './wire-messages';
 
 /** What the interceptor works with. */
-export interface InterceptorOptions<Tx> {
+export interface InterceptorOptions<Tx> extends AdmissionOptions<Tx> {
   readonly policies: PolicyRegistry;
-  readonly store: IdempotencyStore<Tx>;
   readonly principal: Principal;
-  /** Metadata name of the key. */
-  readonly requestIdName: string;
   readonly contexts: CallContexts;
   readonly running: RunningCalls;
   readonly onEvent: ServerEventListener;
@@ -32,12 +30,25 @@ export interface InterceptorOptions<Tx> {
  * answers itself or lets the call through. Methods that no policy knows (health, reflection) and streams pass untouched.
  */
 export function createServerInterceptor<Tx>(options: InterceptorOptions<Tx>): ServerInterceptor {
+  const passing = { ...options, send };
+  const reports = new Map<string, CallReport>();
+  /** Of a method that ignores keys only faults are told, whichever call they are of. */
+  const reportOf = (policy: MethodPolicy): CallReport => {
+    const report = reports.get(policy.path) ?? createCallReport(policy, options.onEvent);
+    reports.set(policy.path, report);
+    return report;
+  };
   return (method, call) => {
     const policy = options.policies.get(method.path);
     const unary = !method.requestStream && !method.responseStream;
-    return policy !== undefined && unary ? interceptUnary(options, policy, call) : new ServerInterceptingCall(call);
+    if (policy === undefined || !unary) return new ServerInterceptingCall(call);
+    if (policy.key !== 'IGNORED') return interceptUnary(options, policy, call);
+    return passThrough(passing, policy.path, reportOf(policy), call);
   };
 }
+
+/** Why a call has no caller any more; a reason of its own, since one made anew costs a stack for every call that ends. */
+const CALLER_GONE = new Error('the caller has stopped waiting');
 
 /** Waits at half-close, when the request is complete: a handler never starts before its claim is committed (case J11). */
 function interceptUnary<Tx>(
@@ -45,17 +56,17 @@ function interceptUnary<Tx>(
   policy: MethodPolicy,
   call: ServerInterceptingCallInterface,
 ): ServerInterceptingCall {
-  const { store, requestIdName, contexts } = options;
+  const { store, contexts } = options;
   const report = createCallReport(policy, options.onEvent);
   let metadata = new Metadata();
-  let identification: Promise<Identification>;
+  let identification: Identification | Promise<Identification>;
   let received: ReceivedRequest | undefined;
   let context: CallContext | undefined;
-  let cancelled = false;
+  const cancelled = new AbortController();
 
   /** Once a call is cancelled grpc-js starts no handler, so nobody else would give the claim back. */
   const releaseIfNotStarted = (): void => {
-    if (!cancelled || context === undefined || context.started || context.claimed === undefined) return;
+    if (!cancelled.signal.aborted || context === undefined || context.started || context.claimed === undefined) return;
     const { claim } = context.claimed;
     context = undefined;
     const released = store.releaseIfHeld(claim).then(
@@ -66,13 +77,14 @@ function interceptUnary<Tx>(
   };
 
   const admitOrTurnBack = async (request: Buffer, letThrough: () => void): Promise<void> => {
-    const entrance = await enter(store, requestIdName, {
-      ...{ policy, metadata, request, report },
+    const entrance = await enter(options, {
+      ...{ policy, metadata, request, report, cancelled: cancelled.signal },
       identification: await identification,
+      deadlineMs: Number(call.getDeadline()),
     });
     if (entrance.kind === 'turned_back') {
       report.ended(entrance.reply, {});
-      send(call, entrance.reply);
+      send(call, entrance.reply, report);
       return;
     }
     context = entrance.context;
@@ -96,21 +108,32 @@ function interceptUnary<Tx>(
             return;
           }
           report.fault('the service was not registered with addService of this library', undefined);
-          send(call, wireReply({ kind: 'fault' }));
+          send(call, wireReply({ kind: 'fault' }), report);
         },
         onReceiveHalfClose: (pass) => {
           if (received === undefined) pass();
           else options.running.track(admitOrTurnBack(received.bytes, pass));
         },
         onCancel: () => {
-          cancelled = true;
+          // Told at the end of every call.
+          cancelled.abort(CALLER_GONE);
           releaseIfNotStarted();
         },
       }),
   });
 }
 
-function send(call: ServerInterceptingCallInterface, { status, response }: WireReply): void {
+function send(call: ServerInterceptingCallInterface, reply: WireReply, report: CallReport): void {
+  try {
+    sendUnguarded(call, reply);
+  } catch (error) {
+    // A recorded trailer that HTTP/2 will not carry; without an answer its caller would wait to the deadline.
+    report.fault('a reply could not be sent', error);
+    call.sendStatus(wireReply({ kind: 'fault' }).status);
+  }
+}
+
+function sendUnguarded(call: ServerInterceptingCallInterface, { status, response }: WireReply): void {
   if (response === undefined) {
     call.sendStatus(status);
     return;

@@ -24,17 +24,26 @@ export type Identification =
   | { readonly kind: 'unknown' }
   | { readonly kind: 'failed'; readonly error: unknown };
 
-/** Asks who calls. Never rejects. */
-export async function identify(
+/** Asks who calls. A promise only where `principal` gives one. Never throws or rejects. */
+export function identify(
   principal: Principal,
   path: string,
   metadata: Metadata,
   call: ServerInterceptingCallInterface,
-): Promise<Identification> {
+): Identification | Promise<Identification> {
   try {
-    const scope = await principal({ path, metadata, authContext: call.getAuthContext(), peer: call.getPeer() });
-    return scope === undefined || scope === '' ? { kind: 'unknown' } : { kind: 'identified', scope };
+    const scope = principal({ path, metadata, authContext: call.getAuthContext(), peer: call.getPeer() });
+    if (typeof scope === 'string' || scope === undefined) return identified(scope);
+    return Promise.resolve(scope).then(identified, failed);
   } catch (error) {
-    return { kind: 'failed', error };
+    return failed(error);
   }
+}
+
+function identified(scope: string | undefined): Identification {
+  return scope === undefined || scope === '' ? { kind: 'unknown' } : { kind: 'identified', scope };
+}
+
+function failed(error: unknown): Identification {
+  return { kind: 'failed', error };
 }

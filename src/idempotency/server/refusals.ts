@@ -2,8 +2,8 @@
 
 import type { Refusal } from '../errors';
 
-/** How soon a duplicate of a running call is asked to come back, at the most. */
-const IN_PROGRESS_RETRY_MS = 500;
+/** How soon a caller whose attempt was overtaken is asked to come back. */
+const CLAIM_LOST_RETRY_MS = 500;
 /** How soon a caller is asked to come back when the store could not be reached. */
 const UNAVAILABLE_RETRY_MS = 1_000;
 
@@ -58,12 +58,21 @@ export function mismatch(): Refusal {
 }
 
 /** The first attempt is still running. */
-export function inProgress(leaseLeftMs: number, resource: string | undefined): Refusal {
+export function inProgress(retryAfterMs: number, resource: string | undefined): Refusal {
   return {
     reason: 'REQUEST_IN_PROGRESS',
     message: 'an attempt with this key is still running: retry with the same key for its answer',
-    // No lease left means that somebody has the row in hand just now.
-    retryAfterMs: leaseLeftMs > 0 ? Math.min(IN_PROGRESS_RETRY_MS, Math.max(50, leaseLeftMs)) : IN_PROGRESS_RETRY_MS,
+    retryAfterMs,
+    ...(resource === undefined ? {} : { resource }),
+  };
+}
+
+/** The request was carried out, and its answer was too large to be kept. */
+export function responseNotRecorded(resource: string | undefined): Refusal {
+  return {
+    reason: 'RESPONSE_NOT_RECORDED',
+    message:
+      'this request was carried out and its answer was too large to be kept: do not send it again, read what it made',
     ...(resource === undefined ? {} : { resource }),
   };
 }
@@ -73,7 +82,7 @@ export function claimLost(): Refusal {
   return {
     reason: 'CLAIM_LOST',
     message: 'this attempt took longer than its lease and changed nothing: retry with the same key for the answer',
-    retryAfterMs: IN_PROGRESS_RETRY_MS,
+    retryAfterMs: CLAIM_LOST_RETRY_MS,
   };
 }
 
@@ -90,6 +99,15 @@ export function storeUnavailable(): Refusal {
   return {
     reason: 'STORE_UNAVAILABLE',
     message: 'the record of keys could not be read or written: retry with the same key',
+    retryAfterMs: UNAVAILABLE_RETRY_MS,
+  };
+}
+
+/** This process runs as many attempts as it may, and nothing was looked up. */
+export function tooManyAttempts(): Refusal {
+  return {
+    reason: 'STORE_UNAVAILABLE',
+    message: 'this process runs as many attempts as it may: retry with the same key',
     retryAfterMs: UNAVAILABLE_RETRY_MS,
   };
 }

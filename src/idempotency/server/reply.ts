@@ -1,8 +1,26 @@
 import { Metadata, type StatusObject, status } from '@grpc/grpc-js';
+import type { Refusal, StatusError } from '../errors';
+import type { RecordedAnswer } from '../store/store';
 import { EXPIRES_AT, REPLAYED } from '../wire/metadata';
 import { refusalStatus, statusErrorStatus } from '../wire/error-details';
 import { readTrailers } from '../wire/recorded-trailers';
-import type { Reply } from './run-once';
+
+/** What the caller is told. */
+export type Reply =
+  | {
+      readonly kind: 'answer';
+      readonly answer: RecordedAnswer;
+      readonly replayed: boolean;
+      readonly expiresAt?: Date;
+      /** For the log: why the answer is another attempt's. */
+      readonly reason?: 'CLAIM_LOST';
+    }
+  /** `replayed` where it says of a recorded answer that it was not kept. */
+  | { readonly kind: 'refuse'; readonly refusal: Refusal; readonly replayed?: boolean; readonly expiresAt?: Date }
+  /** The handler said so on purpose; `replayed` where it said so in place of a recorded answer. */
+  | { readonly kind: 'status'; readonly error: StatusError; readonly replayed?: boolean; readonly expiresAt?: Date }
+  /** Something broke; the caller gets a fixed text. */
+  | { readonly kind: 'fault' };
 
 /** A reply as it goes to the wire: a message only with status OK. */
 export interface WireReply {
@@ -17,15 +35,20 @@ export function wireReply(reply: Reply): WireReply {
   switch (reply.kind) {
     case 'answer': {
       const { code, message, response, trailers } = reply.answer;
-      const metadata = readTrailers(trailers);
-      if (reply.replayed) metadata.set(REPLAYED, 'true');
-      if (reply.expiresAt !== undefined) metadata.set(EXPIRES_AT, reply.expiresAt.toISOString());
-      return { status: { code, details: message, metadata }, response, reason: reply.reason };
+      const { metadata, text } = readTrailers(trailers, message);
+      mark(metadata, reply);
+      return { status: { code, details: text, metadata }, response, reason: reply.reason };
     }
-    case 'refuse':
-      return { status: refusalStatus(reply.refusal), response: undefined, reason: reply.refusal.reason };
-    case 'status':
-      return { status: statusErrorStatus(reply.error), response: undefined, reason: undefined };
+    case 'refuse': {
+      const status = refusalStatus(reply.refusal);
+      mark(status.metadata, reply);
+      return { status, response: undefined, reason: reply.refusal.reason };
+    }
+    case 'status': {
+      const status = statusErrorStatus(reply.error);
+      mark(status.metadata, reply);
+      return { status, response: undefined, reason: undefined };
+    }
     case 'fault':
       return {
         status: { code: status.INTERNAL, details: 'internal error', metadata: new Metadata() },
@@ -33,4 +56,9 @@ export function wireReply(reply: Reply): WireReply {
         reason: undefined,
       };
   }
+}
+
+function mark(metadata: Metadata, { replayed, expiresAt }: { readonly replayed?: boolean; readonly expiresAt?: Date }) {
+  if (replayed === true) metadata.set(REPLAYED, 'true');
+  if (expiresAt !== undefined) metadata.set(EXPIRES_AT, expiresAt.toISOString());
 }

@@ -1,33 +1,15 @@
 import type { Metadata } from '@grpc/grpc-js';
-import { type Refusal, type Rejection, StatusError } from '../errors';
+import { ClaimLostError, type Rejection, StatusError } from '../errors';
 import type { PublishedFields, ServerEventListener } from '../events';
 import type { MethodPolicy } from '../policy';
-import type { ClaimRequest, HeldClaim, IdempotencyStore, RecordedAnswer } from '../store/store';
-import { type Attempt, type AttemptEnding, startAttempt } from './attempt';
-import { answerOf } from './complete';
+import type { IdempotencyStore, RecordedAnswer } from '../store/store';
+import { answerOf } from './answer';
+import type { Attempt } from './attempt';
+import type { Handler, Rebuild } from './handler';
 import * as refusals from './refusals';
-
-/** A handler: answers with a message, or with what `complete` returned, or throws. */
-export type Handler<Tx, Request, Response> = (
-  request: Request,
-  attempt: Attempt<Tx, Response>,
-) => Promise<Response | Rejection>;
-
-/** What the caller is told. */
-export type Reply =
-  | {
-      readonly kind: 'answer';
-      readonly answer: RecordedAnswer;
-      readonly replayed: boolean;
-      readonly expiresAt?: Date;
-      /** For the log: why the answer is another attempt's. */
-      readonly reason?: 'CLAIM_LOST';
-    }
-  | { readonly kind: 'refuse'; readonly refusal: Refusal }
-  /** The handler said so on purpose. */
-  | { readonly kind: 'status'; readonly error: StatusError }
-  /** Something broke; the caller gets a fixed text. */
-  | { readonly kind: 'fault' };
+import { replay } from './replay';
+import type { Reply } from './reply';
+import { type AttemptEnding, type HeldByAttempt, startAttempt } from './running-attempt';
 
 /** One run of a handler. */
 export interface Run<Tx, Request, Response> {
@@ -38,10 +20,11 @@ export interface Run<Tx, Request, Response> {
   readonly deadline: Date | undefined;
   readonly message: Request;
   readonly handler: Handler<Tx, Request, Response>;
+  readonly rebuild: Rebuild<Response> | undefined;
   readonly serialize: (response: Response) => Buffer;
   readonly store: IdempotencyStore<Tx>;
   /** What was claimed; undefined for a call that runs unclaimed. */
-  readonly claimed: { readonly request: ClaimRequest; readonly claim: HeldClaim } | undefined;
+  readonly held: HeldByAttempt | undefined;
   readonly onEvent: ServerEventListener;
 }
 
@@ -53,21 +36,25 @@ export interface Run<Tx, Request, Response> {
 export async function runOnce<Tx extends object, Request, Response>(
   run: Run<Tx, Request, Response>,
 ): Promise<{ readonly reply: Reply; readonly published: PublishedFields }> {
-  const { policy, scope, requestId, metadata, deadline, store, serialize, claimed, onEvent } = run;
-  const { attempt, ending, published } = startAttempt<Tx, Response>({
-    ...{ scope, requestId, metadata, deadline, store, serialize },
-    claim: claimed?.claim,
-    leaseMs: policy.leaseMs,
-  });
+  const { policy, held, onEvent } = run;
+  const running = startAttempt<Tx, Response>(run);
   const startedAt = performance.now();
-  const result = await call(run.handler, run.message, attempt);
-  const ended = await ending();
-  const reply =
-    claimed === undefined ? unclaimedReply(run, result, ended) : await claimedReply(run, claimed, result, ended);
-  if (claimed !== undefined) {
-    onEvent({ type: 'execution', path: policy.path, durationMs: performance.now() - startedAt });
+  const result = await call(run.handler, run.message, running.attempt);
+  let ended = await running.ending();
+  const isDetached = answersDetached(run, result, ended);
+  if (isDetached) {
+    await running.completeDetached(result.response);
+    ended = await running.ending();
   }
-  return { reply, published: published() };
+  const reply =
+    held === undefined
+      ? unclaimedReply(run, result, ended)
+      : await heldReply(run, { ...held, isDetached, isHalfFinished: running.isHalfFinished() }, result, ended);
+  if (held !== undefined) {
+    const durationMs = performance.now() - startedAt;
+    onEvent({ type: 'execution', path: policy.path, durationMs, leaseMs: policy.leaseMs });
+  }
+  return { reply, published: running.published() };
 }
 
 /** What a handler did. */
@@ -87,12 +74,21 @@ async function call<Tx, Request, Response>(
   }
 }
 
+/** The handler answered without completing, as its policy allows: its answer is recorded by itself. */
+function answersDetached<Tx, Request, Response>(
+  { policy, held }: Run<Tx, Request, Response>,
+  result: HandlerResult<Response>,
+  { kind }: AttemptEnding,
+): result is Extract<HandlerResult<Response>, { kind: 'returned' }> {
+  return held !== undefined && policy.allowDetached && kind === 'not_completed' && result.kind === 'returned';
+}
+
 function unclaimedReply<Tx, Request, Response>(
   run: Run<Tx, Request, Response>,
   result: HandlerResult<Response>,
   ended: AttemptEnding,
 ): Reply {
-  if (ended.kind === 'unknown') return unknownReply(run, ended.error);
+  if (ended.kind === 'unknown' || ended.kind === 'never_committed') return unknownReply(run, ended.error);
   if (ended.kind === 'committed') return committedReply(run, result, ended.answer);
   if (result.kind === 'threw') return failureReply(run, result.error);
   if (ended.kind === 'failed') return failureReply(run, ended.error, SWALLOWED);
@@ -103,30 +99,53 @@ function unclaimedReply<Tx, Request, Response>(
   }
 }
 
-async function claimedReply<Tx, Request, Response>(
+/** What an attempt leaves behind. */
+interface LeftBehind extends HeldByAttempt {
+  /** A step of the request is stored, so the next attempt resumes it. */
+  readonly isHalfFinished: boolean;
+  /** Its handler answered without completing. */
+  readonly isDetached: boolean;
+}
+
+async function heldReply<Tx, Request, Response>(
   run: Run<Tx, Request, Response>,
-  { request, claim }: { request: ClaimRequest; claim: HeldClaim },
+  held: LeftBehind,
   result: HandlerResult<Response>,
   ended: AttemptEnding,
 ): Promise<Reply> {
   const { policy, onEvent } = run;
   switch (ended.kind) {
     case 'committed':
-      return { ...committedReply(run, result, ended.answer), expiresAt: claim.expiresAt };
+      return { ...committedReply(run, result, ended.answer), expiresAt: held.lease.claim().expiresAt };
     case 'fenced':
       onEvent({ type: 'fenced', path: policy.path });
-      return fencedReply(run, request);
+      return fencedReply(run, held);
     case 'unknown':
       return unknownReply(run, ended.error);
+    case 'never_committed':
     case 'failed':
-      await release(run, claim);
-      return result.kind === 'threw' ? failureReply(run, result.error) : failureReply(run, ended.error, SWALLOWED);
     case 'not_completed':
-      await release(run, claim);
-      if (result.kind === 'threw') return failureReply(run, result.error);
-      report(run, 'the handler returned without attempt.complete, so there is nothing to replay', undefined);
-      return { kind: 'fault' };
+      // Its failure may be what its heir has done, such as a payment that is there already: no answer of this request.
+      if ((await release(run, held)) === 'overtaken') {
+        if (result.kind === 'threw') reportLate(run, result.error);
+        return fencedReply(run, held);
+      }
+      return ownFailureReply(run, held, result, ended);
   }
+}
+
+/** An attempt that nobody has overtaken failed: its failure is the answer, to this caller alone. */
+function ownFailureReply<Tx, Request, Response>(
+  run: Run<Tx, Request, Response>,
+  { isDetached }: LeftBehind,
+  result: HandlerResult<Response>,
+  ended: Extract<AttemptEnding, { kind: 'never_committed' | 'failed' | 'not_completed' }>,
+): Reply {
+  if (ended.kind === 'never_committed') return { kind: 'refuse', refusal: refusals.storeUnavailable() };
+  if (result.kind === 'threw') return failureReply(run, result.error);
+  if (ended.kind === 'failed') return failureReply(run, ended.error, isDetached ? UNRECORDED : SWALLOWED);
+  report(run, TEACHING, undefined);
+  return { kind: 'fault' };
 }
 
 /** What was committed is the answer, whatever the handler did afterwards. */
@@ -142,13 +161,16 @@ function committedReply<Tx, Request, Response>(
 /** The claim went to another attempt: its answer is ours too, once there is one. */
 async function fencedReply<Tx, Request, Response>(
   run: Run<Tx, Request, Response>,
-  request: ClaimRequest,
+  { request }: HeldByAttempt,
 ): Promise<Reply> {
   try {
     const found = await run.store.lookUp(request);
     switch (found.kind) {
       case 'completed':
-        return { ...found, kind: 'answer', replayed: true, reason: 'CLAIM_LOST' };
+      case 'not_kept': {
+        const reply = await replay(found, rebuildOf(run), (what, error) => report(run, what, error));
+        return reply.kind === 'answer' ? { ...reply, reason: 'CLAIM_LOST' } : reply;
+      }
       case 'mismatch':
         return { kind: 'refuse', refusal: refusals.mismatch() };
       case 'parked':
@@ -165,13 +187,33 @@ async function fencedReply<Tx, Request, Response>(
   }
 }
 
-/** Gives the key back. Where that fails, the lease does it later. */
-async function release<Tx, Request, Response>(run: Run<Tx, Request, Response>, claim: HeldClaim): Promise<void> {
+function rebuildOf<Tx, Request, Response>(run: Run<Tx, Request, Response>) {
+  const { rebuild, scope, metadata, serialize } = run;
+  if (rebuild === undefined) return undefined;
+  return async (resource: string) => serialize(await rebuild(resource, { scope, metadata }));
+}
+
+/**
+ * Gives the key back, or, once a step is stored, ends the lease only. Where that fails, the lease runs out later. Says
+ * whether the claim had gone to somebody else.
+ */
+async function release<Tx, Request, Response>(
+  run: Run<Tx, Request, Response>,
+  { lease, isHalfFinished }: LeftBehind,
+): Promise<'overtaken' | 'given_back' | 'unknown'> {
   try {
-    const released = await run.store.releaseIfHeld(claim);
-    run.onEvent({ type: released ? 'released' : 'fenced', path: run.policy.path });
+    // A renewal under way would take the row for a lost one.
+    await lease.pause();
+    const claim = lease.claim();
+    const released = isHalfFinished
+      ? (await run.store.endLeasesIfHeld([claim])) > 0
+      : await run.store.releaseIfHeld(claim);
+    const kept = isHalfFinished ? 'lease_ended' : 'released';
+    run.onEvent({ type: released ? kept : 'fenced', path: run.policy.path });
+    return released ? 'given_back' : 'overtaken';
   } catch (error) {
     report(run, 'a claim could not be released and waits for the end of its lease', error);
+    return 'unknown';
   }
 }
 
@@ -182,6 +224,10 @@ function unknownReply<Tx, Request, Response>(run: Run<Tx, Request, Response>, er
 }
 
 const SWALLOWED = 'the handler returned an answer although its completion had failed';
+const UNRECORDED = 'the answer of a detached handler could not be recorded, so its retry runs again';
+const TEACHING =
+  'the handler returned without attempt.complete, so there is nothing to replay and the key is free again: ' +
+  'write and return inside `return attempt.complete(async (tx) => …)`, or set allow_detached in its policy';
 
 function failureReply<Tx, Request, Response>(
   run: Run<Tx, Request, Response>,
@@ -192,6 +238,12 @@ function failureReply<Tx, Request, Response>(
   report(run, what, error);
   const { outage, runAgain } = run.store.readFault(error);
   return outage || runAgain ? { kind: 'refuse', refusal: refusals.storeUnavailable() } : { kind: 'fault' };
+}
+
+/** What a lost claim brings about by itself is no fault. */
+function reportLate<Tx, Request, Response>(run: Run<Tx, Request, Response>, error: unknown): void {
+  if (error instanceof StatusError || error instanceof ClaimLostError) return;
+  report(run, 'the handler failed after its claim was lost', error);
 }
 
 function report<Tx, Request, Response>(run: Run<Tx, Request, Response>, what: string, error: unknown): void {

@@ -26,6 +26,8 @@ export interface ErrorDetails {
   readonly retryDelayMs?: number;
   /** `BadRequest.field_violations`. */
   readonly violations: readonly FieldViolation[];
+  /** Whether details came that can't be read. */
+  readonly unreadable: boolean;
 }
 
 /** Writes a refusal with its ErrorInfo, its RetryInfo or stop sign, and its field violations (design 3.3). */
@@ -51,15 +53,15 @@ export function statusErrorStatus(error: StatusError): WireStatus {
   return { code: error.code, details: error.details, metadata };
 }
 
-/** Reads the details of an error. Details that can't be read count as none: the status itself is the truth. */
+/** Reads the details of an error. Of details that can't be read nothing counts: the status itself is the truth. */
 export function readErrorDetails(metadata: Metadata): ErrorDetails {
-  const none: ErrorDetails = { metadata: new Map(), violations: [] };
+  const none: ErrorDetails = { metadata: new Map(), violations: [], unreadable: false };
   const [bytes] = metadata.get(STATUS_DETAILS);
   if (!Buffer.isBuffer(bytes)) return none;
   try {
     return Status.decode(bytes).details.reduce(withDetail, none);
   } catch {
-    return none;
+    return { ...none, unreadable: true };
   }
 }
 

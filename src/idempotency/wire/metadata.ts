@@ -25,3 +25,17 @@ export const ENVOY_ATTEMPT = 'x-envoy-attempt-count';
 
 /** Trailer with a serialized google.rpc.Status. */
 export const STATUS_DETAILS = 'grpc-status-details-bin';
+
+/** Whether a trailer is not a service's to set: those of gRPC and HTTP, and the marks of this package. */
+export function isReservedTrailer(name: string): boolean {
+  if (name === STATUS_DETAILS) return false;
+  return RESERVED_PREFIXES.some((prefix) => name.startsWith(prefix)) || RESERVED_TRAILERS.has(name);
+}
+
+const RESERVED_PREFIXES = ['grpc-', 'idempotency-', ':'];
+
+/** HTTP/2 carries none of those that speak of a connection: an answer that held one could never be sent (RFC 9113, 8.2.2). */
+const RESERVED_TRAILERS: ReadonlySet<string> = new Set([
+  ...[REPLAYED, 'content-type', 'content-length', 'date', 'te', 'trailer'],
+  ...['connection', 'http2-settings', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade'],
+]);

@@ -1,0 +1,33 @@
+import { status } from '@grpc/grpc-js';
+import { StatusError } from '../errors';
+import type { CompletedOutcome, NotKeptOutcome } from '../store/store';
+import * as refusals from './refusals';
+import type { Reply } from './reply';
+
+/**
+ * The answer of another attempt, told again: as it was recorded, or rebuilt, or refused because it was not kept. Never
+ * rejects: a rebuild that fails changes nothing, and the next retry rebuilds again.
+ *
+ * @param rebuild makes the serialized answer anew; undefined where the method doesn't
+ * @param onFault told what broke, and why
+ */
+export async function replay(
+  found: CompletedOutcome | NotKeptOutcome,
+  rebuild: ((resource: string) => Promise<Buffer>) | undefined,
+  onFault: (what: string, error: unknown) => void,
+): Promise<Reply> {
+  if (found.kind === 'completed')
+    return { kind: 'answer', answer: found.answer, replayed: true, expiresAt: found.expiresAt };
+  const { code, resource, expiresAt } = found;
+  if (rebuild === undefined || resource === undefined || code !== (status.OK as number)) {
+    return { kind: 'refuse', refusal: refusals.responseNotRecorded(resource), replayed: true, expiresAt };
+  }
+  try {
+    const answer = { code, message: '', response: await rebuild(resource), trailers: undefined };
+    return { kind: 'answer', answer, replayed: true, expiresAt };
+  } catch (error) {
+    if (error instanceof StatusError) return { kind: 'status', error, replayed: true, expiresAt };
+    onFault('a recorded answer could not be rebuilt', error);
+    return { kind: 'fault' };
+  }
+}
