@@ -1,0 +1,105 @@
+import { parseArgs } from 'node:util';
+import { readConfig } from '../config';
+import { connect } from '../database/connect';
+import type { SqlClient } from '../idempotency/index';
+import { listUndelivered, requeueAll, requeueEvent, type UndeliveredEvent } from '../outbox/requeue';
+import { type Command, type CommandContext, EXIT, type ExitCode, UsageError } from './command';
+import { withDatabase } from './migrate-command';
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const MOST_LINES = 10_000;
+
+/** `outbox`: shows what waits to be delivered, the parked events first, and sends parked ones again. */
+export const outboxCommand: Command = {
+  name: 'outbox',
+  usage: '[list [--limit <n>] | requeue <event-id> [--new-id] | requeue --all]',
+  summary:
+    'show events that are not delivered, parked ones first; requeue sends a parked one again, or all of them, ' +
+    '--new-id under a new id, which its consumer takes for a new message',
+  run: async (context) => {
+    const work = readWork(context);
+    return withDatabase(readConfig(context.environment), async (connectionString) => {
+      const database = connect({ connectionString });
+      try {
+        return await work(database.business);
+      } finally {
+        await database.close();
+      }
+    });
+  },
+};
+
+type Work = (client: SqlClient) => Promise<ExitCode>;
+
+/** Understands the words before anything is connected. */
+function readWork({ args, print }: CommandContext): Work {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { limit: { type: 'string' }, 'new-id': { type: 'boolean' }, all: { type: 'boolean' } },
+  });
+  const { limit, all, 'new-id': newId } = values;
+  const [what = 'list', id, ...others] = positionals;
+  if (what === 'list' && id === undefined && newId === undefined && all === undefined)
+    return list(print, readLimit(limit ?? '50'));
+  const isRequeue = what === 'requeue' && limit === undefined;
+  if (isRequeue && all && id === undefined && newId === undefined) return requeueParked(print);
+  if (isRequeue && all === undefined && id !== undefined && others.length === 0) {
+    if (!UUID.test(id)) throw new UsageError('requeue: expected the id of an event, as the list shows it');
+    return requeue(print, id.toLowerCase(), newId ?? false);
+  }
+  throw new UsageError('expected list [--limit <n>], requeue <event-id> [--new-id], or requeue --all');
+}
+
+function readLimit(text: string): number {
+  const limit = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  if (limit < 1 || limit > MOST_LINES) throw new UsageError(`--limit: expected a whole number from 1 to ${MOST_LINES}`);
+  return limit;
+}
+
+function list(print: CommandContext['print'], limit: number): Work {
+  return async (client) => {
+    const events = await listUndelivered(client, limit);
+    for (const event of events) print(lineOf(event));
+    if (events.length === 0) print('every event is delivered');
+    else if (events.length === limit) print('there may be more; --limit shows them');
+    return EXIT.ok;
+  };
+}
+
+function lineOf({ id, state, type, aggregateType, aggregateId, attempts, ageMs, lastError }: UndeliveredEvent): string {
+  const error = lastError === null ? '' : `, last error: ${lastError}`;
+  const age = `${Math.round(ageMs / 1_000)} s old`;
+  const line = `${state}  ${id}  ${type}  ${aggregateType}/${aggregateId}  ${age}, ${attempts} failed deliveries${error}`;
+  // One line an event, whatever a consumer said; and nothing that a terminal would obey.
+  return line.replace(/\p{Cc}+/gu, ' ');
+}
+
+function requeue(print: CommandContext['print'], eventId: string, newId: boolean): Work {
+  return async (client) => {
+    const outcome = await requeueEvent(client, eventId, { newId });
+    switch (outcome.kind) {
+      case 'requeued':
+        print(`requeued ${outcome.id}${newId ? `, which was ${eventId}` : ''}`);
+        return EXIT.ok;
+      case 'not_parked':
+        print(`refused: no parked event has the id ${eventId}`);
+        return EXIT.refused;
+      case 'too_old':
+        print(
+          'refused: its consumer would refuse the id as expired. Find out there whether an earlier delivery had its ' +
+            'effect; if it had none, send it again with --new-id',
+        );
+        return EXIT.refused;
+    }
+  };
+}
+
+function requeueParked(print: CommandContext['print']): Work {
+  return async (client) => {
+    const { requeued, tooOld } = await requeueAll(client);
+    print(`requeued ${requeued} parked events`);
+    if (tooOld > 0) print(`left ${tooOld} whose id their consumer would refuse as expired; requeue them one by one`);
+    return tooOld === 0 ? EXIT.ok : EXIT.refused;
+  };
+}
