@@ -23,10 +23,11 @@ async function main({ connectionString, leaseSeconds }: DemoServiceOptions): Pro
     logger: createLogger({ level: 'silent' }),
     descriptorSet: withLease(descriptorSet, 'CreatePayment', leaseSeconds),
     authorizer: {
-      authorize: async (request) => {
+      ...standIn,
+      authorize: async (request, call) => {
         tell({ type: 'asked' });
         await network.held;
-        return standIn.authorize(request);
+        return standIn.authorize(request, call);
       },
     },
   });

@@ -1,5 +1,6 @@
-import { Server } from '@grpc/grpc-js';
+import { credentials, Server } from '@grpc/grpc-js';
 import type { Logger } from 'pino';
+import { startCardNetworkProcess } from './card-network/start-process';
 import type { Config } from './config';
 import { connect, type Database } from './database/connect';
 import { prepareSchema } from './database/prepare-schema';
@@ -7,13 +8,19 @@ import { descriptorSet as ownDescriptorSet } from './gen/descriptor-set';
 import { PaymentsServiceService } from './gen/proto/payments/v1/payments';
 import { drain, listen } from './grpc-server';
 import {
-  createDays,
+  createDaysIfAllowed,
   createIdempotency,
   createRequestsService,
+  type IdempotencyStore,
   loadPolicies,
   openPostgresStore,
+  type PostgresStoreOptions,
   RequestsServiceService,
+  type RetentionEvent,
+  runRetention,
   type ServerEvent,
+  type SqlClient,
+  UnusableDatabaseError,
 } from './idempotency/index';
 import { callerIdentity } from './identity/caller-identity';
 import { isLoopback } from './loopback';
@@ -24,13 +31,21 @@ import { logServerEvents } from './ops/logger';
 import { startMaintenance } from './ops/maintenance';
 import { createMetrics } from './ops/metrics';
 import { createReflection } from './ops/reflection';
-import { type Authorizer, createStandInAuthorizer } from './payments/authorizer';
+import { logRetentionEvents } from './ops/retention-log';
+import { createRetentionMetrics } from './ops/retention-metrics';
+import { createOutbox } from './outbox/outbox';
+import { createRelay, type Relay } from './outbox/relay';
+import type { Authorizer } from './payments/authorizer';
+import { createNetworkAuthorizer } from './payments/network-authorizer';
 import { createPaymentsService } from './payments/payments-service';
-import { takeExclusives } from './start-up';
+import { createReceiptDelivery } from './receipts/deliver-receipt';
+import { createReceiptsClient } from './receipts/receipts-client';
+import { StartRefused, takeExclusives } from './start-up';
 import { version } from './version';
 
 const SERVICES: readonly string[] = ['payments.v1.PaymentsService', 'idempotency.v1.RequestsService'];
-const ONE_HOUR_MS = 3_600_000;
+/** How often retention runs, and how soon after the start for the first time. */
+const RETENTION = { intervalMs: 3_600_000, firstAfterMs: 5_000 };
 /**
  * The longest request that is taken; a longer one is RESOURCE_EXHAUSTED before anything looks at it. The largest valid
  * payment, 50 notes of 1,024 characters, stays below it in any script. The default of gRPC, 4 MiB, would let one caller
@@ -44,11 +59,14 @@ const READY_WITHIN_MS = 1_000;
 export interface AppOptions {
   readonly config: Config;
   readonly logger: Logger;
-  /** Holds the amounts of payments. Default: the stand-in that says yes to everything. */
+  /** Holds the amounts of payments. Default: the card network of the config, or a simulator that is started with the app. */
   readonly authorizer?: Authorizer;
   /** The protos with their options, as a serialized FileDescriptorSet. Default: those of this package. */
   readonly descriptorSet?: Uint8Array;
 }
+
+/** Keeps how a part that was started is stopped. */
+type OnStop = (stopPart: () => Promise<void>) => void;
 
 /** A running service. */
 export interface App {
@@ -84,8 +102,8 @@ export async function startApp(options: AppOptions): Promise<App> {
 }
 
 async function startParts(
-  { config, logger, authorizer = createStandInAuthorizer(), descriptorSet = ownDescriptorSet }: AppOptions,
-  onStop: (stopPart: () => Promise<void>) => void,
+  { config, logger, authorizer: given, descriptorSet = ownDescriptorSet }: AppOptions,
+  onStop: OnStop,
 ): Promise<Pick<App, 'grpcPort' | 'opsPort'>> {
   const policies = loadPolicies(descriptorSet);
   const served = policies.all().filter(({ service }) => SERVICES.includes(service));
@@ -102,14 +120,8 @@ async function startParts(
     onError: (error) => logger.warn({ reason: error.message }, 'a database connection was lost'),
   });
   onStop(() => database.close());
-  const store = await openPostgresStore({ business: database.business, records: database.store, policies: keyed });
-  await createDays(database.store);
-  const maintenance = startMaintenance({
-    runOnce: () => createDays(database.store),
-    intervalMs: ONE_HOUR_MS,
-    onError: (error) => logger.error(error, 'days could not be created ahead'),
-  });
-  onStop(() => maintenance.stop());
+  const authorizer = given ?? (await reachCardNetwork(config, connectionString, logger, onStop));
+  const store = await openStore({ business: database.business, records: database.store, policies: keyed });
 
   const metrics = createMetrics({ version, policies: served });
   const logEvent = logServerEvents(logger);
@@ -117,6 +129,23 @@ async function startParts(
     metrics.onServerEvent(event);
     logEvent(event);
   };
+  const countRetention = createRetentionMetrics(metrics.registry);
+  const logRetention = logRetentionEvents(logger);
+  const onRetentionEvent = (event: RetentionEvent): void => {
+    countRetention(event);
+    logRetention(event);
+  };
+  // Before the first call: keys of today need their day.
+  await createDaysIfAllowed(database.maintenance, onRetentionEvent);
+  const maintenance = startMaintenance({
+    ...RETENTION,
+    runOnce: (signal) => runRetention({ client: database.maintenance, onEvent: onRetentionEvent, signal }),
+    onError: (error) => logger.error(error, 'a round of retention could not be run'),
+  });
+  onStop(() => maintenance.stop());
+
+  const relay = startRelay(config, database, logger, onStop);
+  const outbox = createOutbox(relay === undefined ? {} : { onAdded: () => relay.wake() });
   const idempotency = createIdempotency({ policies, store, principal, onEvent });
   const methods = [...Object.values(PaymentsServiceService), ...Object.values(RequestsServiceService)];
   const server = new Server({
@@ -127,7 +156,7 @@ async function startParts(
     server,
     PaymentsServiceService,
     createPaymentsService({
-      ...{ prisma: database.business, authorizer, onPaymentCreated: metrics.onPaymentCreated },
+      ...{ prisma: database.business, authorizer, outbox, onPaymentCreated: metrics.onPaymentCreated },
     }),
   );
   idempotency.addService(server, RequestsServiceService, createRequestsService({ policies: keyed, store }));
@@ -143,16 +172,72 @@ async function startParts(
   });
   onStop(() => ops.close());
   const grpcPort = await listen(server, config.grpcHost, config.grpcPort);
-  onStop(() => {
+  onStop(async () => {
     ready.now = false;
     health.setServing(false);
-    return drain(server, () => idempotency.idle(), config.shutdownGraceMs);
+    await drain(server, () => idempotency.idle(), config.shutdownGraceMs);
+    await idempotency.abandon();
   });
   // A start that is refused has nothing else to say.
   for (const warning of warnings) logger.warn(warning);
   ready.now = true;
   health.setServing(true);
   return { grpcPort, opsPort: ops.port };
+}
+
+/** The card network that the config names, or a simulator of our own, which ends with us. */
+async function reachCardNetwork(
+  { cardNetworkAddress }: Config,
+  connectionString: string,
+  logger: Logger,
+  onStop: OnStop,
+): Promise<Authorizer> {
+  let address = cardNetworkAddress;
+  if (address === undefined) {
+    const onExit = (how: string): void =>
+      logger.error({ how }, 'the card network simulator has ended: no payment can be made until a new start');
+    const network = await startCardNetworkProcess({ connectionString, onExit });
+    onStop(() => network.stop());
+    address = network.address;
+  }
+  const authorizer = createNetworkAuthorizer({ address });
+  onStop(async () => authorizer.close());
+  return authorizer;
+}
+
+/** Carries the outbox to the receipts service; undefined where the config names none. */
+function startRelay(
+  { receiptsAddress }: Config,
+  database: Database,
+  logger: Logger,
+  onStop: OnStop,
+): Relay | undefined {
+  if (receiptsAddress === undefined) return undefined;
+  const receipts = createReceiptsClient(receiptsAddress, { credentials: credentials.createInsecure() });
+  const relay = createRelay({
+    client: database.business,
+    deliver: createReceiptDelivery(receipts),
+    onEvent: (event) => {
+      if (event.type !== 'parked') return;
+      const { error: err, eventId, eventType, reason } = event;
+      logger.error({ err, eventId, eventType, reason }, 'an event of the outbox is parked: it waits for a person');
+    },
+  });
+  relay.start();
+  onStop(async () => {
+    await relay.stop();
+    receipts.close();
+  });
+  return relay;
+}
+
+/** Opens the store; a database that can't be used is the operator's to repair. */
+async function openStore<Tx extends SqlClient>(options: PostgresStoreOptions<Tx>): Promise<IdempotencyStore<Tx>> {
+  try {
+    return await openPostgresStore(options);
+  } catch (error) {
+    throw error instanceof UnusableDatabaseError ? new StartRefused([error.message]) : error;
+  }
 }
 
 /** Whether the database answers soon enough to serve calls. */

@@ -80,6 +80,19 @@ export const SETTINGS = {
     secret: true,
     parse: postgresUrl,
   }),
+  cardNetworkAddress: setting<string | undefined>({
+    variable: 'CARD_NETWORK_ADDRESS',
+    defaultValue: undefined,
+    description: 'card network (`cardnetwork.v1`) to use instead of a simulator in a process of its own',
+    parse: target,
+  }),
+  receiptsAddress: setting<string | undefined>({
+    variable: 'RECEIPTS_ADDRESS',
+    defaultValue: undefined,
+    description:
+      'receipts service (`receipts.v1`) that the outbox is delivered to; without it events wait in the outbox',
+    parse: target,
+  }),
   dataDirectory: setting({
     variable: 'DATA_DIRECTORY',
     defaultValue: '.data',
@@ -141,6 +154,14 @@ function anyText(text: string): Parsed<string> {
 function address(text: string): Parsed<string> {
   if (isIP(text) !== 0 || /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(text)) return { kind: 'value', value: text };
   return { kind: 'fault', expected: 'an IP address or the name of a host' };
+}
+
+/** Of a name only its form is looked at. */
+function target(text: string): Parsed<string> {
+  const [, host = '', port = ''] = /^(.+):(\d{1,5})$/.exec(text) ?? [];
+  const isHost = address(host.replace(/^\[(.*)\]$/, '$1')).kind === 'value';
+  if (isHost && Number(port) > 0 && Number(port) <= 65_535) return { kind: 'value', value: text };
+  return { kind: 'fault', expected: 'an address with its port, such as 127.0.0.1:50061' };
 }
 
 function postgresUrl(text: string): Parsed<string> {

@@ -1,67 +1,126 @@
+import { randomUUID } from 'node:crypto';
 import { status } from '@grpc/grpc-js';
 import type { Prisma } from '../gen/prisma/client';
 import type { CreatePaymentRequest, CreatePaymentResponse } from '../gen/proto/payments/v1/payments';
 import { type Attempt, invalidArgument, reject, type Rejection, StatusError } from '../idempotency/index';
-import { PAYMENTS_DOMAIN } from './domain';
+import { receiptRequested } from '../receipts/receipt-event';
+import type { Authorization } from './authorizer';
+import { CARD_DECLINED, ORDER_ALREADY_PAID, ORDER_PAYMENT_IN_PROGRESS, PAYMENTS_DOMAIN } from './domain';
+import { insertDraftIfFirst, removeDraft } from './draft-repository';
 import { paymentViolations } from './payment';
 import { paymentMessage } from './payment-message';
+import { findLivePayment, findPayment, insertPaymentIfUnpaid, type PaymentRow } from './payment-repository';
 import { paymentResource } from './payment-resource';
-import { findLivePayment, insertPaymentIfUnpaid, type PaymentRow } from './payment-repository';
 import type { PaymentsServiceOptions } from './payments-service';
 
 type CreateAttempt = Attempt<Prisma.TransactionClient, CreatePaymentResponse>;
 
+/** What the first phase decides, as it is stored. */
+type Draft =
+  | { readonly kind: 'drafted'; readonly paymentId: string }
+  /** The order has this live payment. */
+  | { readonly kind: 'paid'; readonly paymentId: string };
+
 /**
- * Authorizes and records a payment. An order that has a live payment is refused before anybody is asked for money, and
- * again by the table when two payments of one order meet; the refusal is an answer, recorded and replayed.
+ * Makes a payment in steps that a later attempt goes on from: a draft is written, the card network is asked, and what it
+ * said is recorded with the payment and the event that asks for a receipt. Of two requests for one order, one has the
+ * draft and the other asks nobody for money. An order that was paid and a card that was declined are answers, recorded
+ * and replayed.
  *
- * @throws StatusError INVALID_ARGUMENT that names every field at fault
+ * @throws StatusError INVALID_ARGUMENT that names every field at fault; ABORTED with `ORDER_PAYMENT_IN_PROGRESS`;
+ *   UNAVAILABLE while it is not known whether the amount is held
  */
 export async function createPayment(
-  { prisma, authorizer, onPaymentCreated }: PaymentsServiceOptions,
+  options: PaymentsServiceOptions,
   request: CreatePaymentRequest,
   attempt: CreateAttempt,
 ): Promise<CreatePaymentResponse | Rejection> {
   const violations = paymentViolations(request);
   if (violations.length > 0) throw invalidArgument(violations);
-  const { scope } = attempt;
   attempt.publish({ order_id: request.orderId });
-  const live = await findLivePayment(prisma, scope, request.orderId);
-  if (live !== null) return attempt.complete(() => Promise.resolve(alreadyPaid(live, attempt)));
+  const draft = await attempt.phase('draft', (tx) => writeDraft(tx, request, attempt), {
+    begins: ({ kind }) => (kind === 'drafted' ? 'charge' : undefined),
+  });
+  const { paymentId } = draft;
+  if (draft.kind === 'paid') return attempt.complete(() => Promise.resolve(alreadyPaid(paymentId, attempt)));
 
-  const authorizationId = await authorizer.authorize(request);
-  attempt.publish({ authorization_id: authorizationId });
-  const outcome = await attempt.complete((tx) => record(tx, request, authorizationId, attempt));
-  if ('payment' in outcome) onPaymentCreated();
+  const { amountMinor, currency, paymentMethod } = request;
+  const charge = await attempt.effect('charge', (requestId, call) =>
+    options.authorizer.authorize({ paymentId, amountMinor, currency, paymentMethod }, { requestId, ...call }),
+  );
+  if (charge.kind === 'authorized') attempt.publish({ authorization_id: charge.authorizationId });
+  const outcome = await attempt.complete((tx) => record(tx, { options, request, attempt, paymentId, charge }));
+  if ('payment' in outcome) options.onPaymentCreated();
   return outcome;
+}
+
+async function writeDraft(
+  tx: Prisma.TransactionClient,
+  { orderId, amountMinor, currency, paymentMethod, metadata }: CreatePaymentRequest,
+  { scope, requestId = '' }: CreateAttempt,
+): Promise<Draft> {
+  const paymentId = randomUUID();
+  const draft = { paymentId, scope, orderId, amountMinor, currency, paymentMethod, metadata, requestId };
+  const isFirst = await insertDraftIfFirst(tx, draft);
+  // Only now: a draft that was waited for may have become a payment.
+  const live = await findLivePayment(tx, scope, orderId);
+  if (live !== null) {
+    if (isFirst) await removeDraft(tx, paymentId);
+    return { kind: 'paid', paymentId: live.paymentId };
+  }
+  if (isFirst) return { kind: 'drafted', paymentId };
+  const text = 'another request is paying this order: ask again when it has ended';
+  throw new StatusError(status.ABORTED, text, [], { reason: ORDER_PAYMENT_IN_PROGRESS, domain: PAYMENTS_DOMAIN });
+}
+
+/** What a payment is recorded from. */
+interface Charged {
+  readonly options: PaymentsServiceOptions;
+  readonly request: CreatePaymentRequest;
+  readonly attempt: CreateAttempt;
+  readonly paymentId: string;
+  readonly charge: Authorization;
 }
 
 async function record(
   tx: Prisma.TransactionClient,
-  { orderId, amountMinor, currency, paymentMethod, metadata }: CreatePaymentRequest,
-  authorizationId: string,
-  attempt: CreateAttempt,
+  { options, request, attempt, paymentId, charge }: Charged,
 ): Promise<CreatePaymentResponse | Rejection> {
+  const isOurs = await removeDraft(tx, paymentId);
+  if (charge.kind === 'declined') return declined(charge.reason);
   const { scope, requestId } = attempt;
+  if (!isOurs) return recorded(await findPayment(tx, scope, paymentId));
+  const { orderId, amountMinor, currency, paymentMethod, metadata } = request;
+  const { authorizationId } = charge;
   const payment = await insertPaymentIfUnpaid(tx, {
-    ...{ scope, requestId, orderId, amountMinor, currency, paymentMethod, metadata, authorizationId },
+    ...{ paymentId, scope, requestId, orderId, amountMinor, currency, paymentMethod, metadata, authorizationId },
   });
-  if (payment === undefined) {
-    const live = await findLivePayment(tx, scope, orderId);
-    // The other one was cancelled in between; the order can be paid after all.
-    if (live === null) throw new StatusError(status.ABORTED, 'another payment of this order was just cancelled: retry');
-    return alreadyPaid(live, attempt);
-  }
-  attempt.publish({ payment_id: payment.paymentId, resource: paymentResource(payment), state: payment.state });
+  // No draft stood in the way of whoever wrote it. The charge is found by who compares with the card network.
+  if (payment === undefined) throw new Error('charged, and the order has another live payment');
+  await options.outbox.add(tx, receiptRequested(payment));
+  attempt.publish({ payment_id: paymentId, resource: paymentResource(payment), state: payment.state });
   return { payment: paymentMessage(payment) };
 }
 
-function alreadyPaid(live: PaymentRow, attempt: CreateAttempt): Rejection {
-  const { paymentId } = live;
-  attempt.publish({ payment_id: paymentId, resource: paymentResource(live) });
+/**
+ * Without a draft the payment was recorded by whoever compared our books with those of the card network; or this attempt
+ * was overtaken, and its fence says so.
+ */
+function recorded(payment: PaymentRow | null): CreatePaymentResponse {
+  if (payment === null) throw new Error('charged, and the draft of the payment is gone: its order is for a person');
+  return { payment: paymentMessage(payment) };
+}
+
+function declined(reason: string): Rejection {
+  const info = { reason: CARD_DECLINED, domain: PAYMENTS_DOMAIN, metadata: { decline_reason: reason } };
+  return reject(new StatusError(status.FAILED_PRECONDITION, 'the card was declined', [], info));
+}
+
+function alreadyPaid(paymentId: string, attempt: CreateAttempt): Rejection {
+  attempt.publish({ payment_id: paymentId, resource: paymentResource({ paymentId }) });
   return reject(
     new StatusError(status.ALREADY_EXISTS, `the order has a live payment, ${paymentId}`, [], {
-      reason: 'ORDER_ALREADY_PAID',
+      reason: ORDER_ALREADY_PAID,
       domain: PAYMENTS_DOMAIN,
       metadata: { payment_id: paymentId },
     }),

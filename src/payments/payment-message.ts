@@ -1,6 +1,7 @@
 import type { Timestamp } from '../gen/proto/google/protobuf/timestamp';
-import { type Payment, PaymentState } from '../gen/proto/payments/v1/payments';
+import { type Payment, PaymentState, type Refund } from '../gen/proto/payments/v1/payments';
 import type { PaymentRow } from './payment-repository';
+import type { RefundRow } from './refund-repository';
 
 /** The message that an account sees of its payment. */
 export function paymentMessage(row: PaymentRow): Payment {
@@ -16,6 +17,12 @@ export function paymentMessage(row: PaymentRow): Payment {
     createTime: timestamp(row.createdAt),
     updateTime: timestamp(row.updatedAt),
   };
+}
+
+/** The message that an account sees of its refund. */
+export function refundMessage(row: RefundRow): Refund {
+  const { refundId, paymentId, amountMinor, currency, reason } = row;
+  return { refundId, paymentId, amountMinor, currency, reason, createTime: timestamp(row.createdAt) };
 }
 
 function stateMessage(state: string): PaymentState {

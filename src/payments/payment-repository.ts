@@ -7,6 +7,8 @@ export type PaymentRow = PaymentModel;
 
 /** What a payment is made of. */
 export interface NewPayment {
+  /** Default: a new one. */
+  readonly paymentId?: string;
   readonly scope: string;
   readonly orderId: string;
   readonly amountMinor: bigint;
@@ -24,10 +26,10 @@ export async function insertPaymentIfUnpaid(
   { metadata, requestId, ...payment }: NewPayment,
 ): Promise<PaymentRow | undefined> {
   const data = {
+    paymentId: randomUUID(),
     ...payment,
     metadata: { ...metadata },
     requestId: requestId ?? null,
-    paymentId: randomUUID(),
     state: 'authorized',
     etag: randomUUID(),
   };

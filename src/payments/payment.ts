@@ -1,4 +1,8 @@
-import type { CreatePaymentRequest, UpdatePaymentRequest } from '../gen/proto/payments/v1/payments';
+import type {
+  CreatePaymentRequest,
+  RefundPaymentRequest,
+  UpdatePaymentRequest,
+} from '../gen/proto/payments/v1/payments';
 import type { FieldViolation } from '../idempotency/index';
 
 const MAX_TEXT_LENGTH = 128;
@@ -14,7 +18,7 @@ export function paymentViolations(request: CreatePaymentRequest): readonly Field
     if (!holds) violations.push({ field, description });
   };
   expect(isName(request.orderId), 'order_id', NAME_EXPECTED);
-  expect(request.amountMinor > 0n, 'amount_minor', 'expected a positive number of the smallest unit of the currency');
+  expect(request.amountMinor > 0n, 'amount_minor', AMOUNT_EXPECTED);
   expect(CURRENCIES.has(request.currency), 'currency', 'expected an ISO 4217 code in upper case, such as EUR');
   expect(isName(request.paymentMethod), 'payment_method', NAME_EXPECTED);
   expect(areNotes(request.metadata), 'metadata', NOTES_EXPECTED);
@@ -26,6 +30,17 @@ export function paymentIdViolations(paymentId: string): readonly FieldViolation[
   return UUID.test(paymentId) ? [] : [{ field: 'payment_id', description: 'expected the UUID of a payment' }];
 }
 
+/** Everything that is wrong with a refund to be made; empty where nothing is. */
+export function refundViolations({ paymentId, amountMinor, reason }: RefundPaymentRequest): readonly FieldViolation[] {
+  return [
+    ...paymentIdViolations(paymentId),
+    ...(amountMinor > 0n ? [] : [{ field: 'amount_minor', description: AMOUNT_EXPECTED }]),
+    ...(isStorable(reason, MAX_TEXT_LENGTH)
+      ? []
+      : [{ field: 'reason', description: `expected at most ${MAX_TEXT_LENGTH} characters` }]),
+  ];
+}
+
 /** Everything that is wrong with a change to be made; empty where nothing is. */
 export function updateViolations({ paymentId, etag, metadata }: UpdatePaymentRequest): readonly FieldViolation[] {
   return [
@@ -35,6 +50,7 @@ export function updateViolations({ paymentId, etag, metadata }: UpdatePaymentReq
   ];
 }
 
+const AMOUNT_EXPECTED = 'expected a positive number of the smallest unit of the currency';
 const NAME_EXPECTED = `expected 1 to ${MAX_TEXT_LENGTH} characters`;
 const NOTES_EXPECTED =
   `expected at most ${MAX_METADATA_ENTRIES} entries, names of 1 to ${MAX_TEXT_LENGTH} characters, ` +

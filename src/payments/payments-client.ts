@@ -17,8 +17,8 @@ export type PaymentsClient = PromiseClient<typeof PaymentsServiceService>;
 export type PaymentsClientOptions = Omit<PromiseClientOptions, 'policies'>;
 
 /**
- * Makes a client of PaymentsService that retries what is safe to retry. Give `createPayment` a `requestId`:
- * without one it is sent once. `refundPayment` is part of the contract and not served yet. `updatePayment` without one compares what its first attempt may have
+ * Makes a client of PaymentsService that retries what is safe to retry. Give `createPayment` and `refundPayment` a
+ * `requestId`: without one they are sent once. `updatePayment` without one compares what its first attempt may have
  * written before it says that somebody else was faster.
  *
  * @param address a gRPC target, for example `127.0.0.1:50051`

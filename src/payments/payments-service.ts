@@ -2,12 +2,14 @@ import { status } from '@grpc/grpc-js';
 import type { Prisma, PrismaClient } from '../gen/prisma/client';
 import type { PaymentsServiceService } from '../gen/proto/payments/v1/payments';
 import { invalidArgument, StatusError, type UnaryHandlers } from '../idempotency/index';
+import type { Outbox } from '../outbox/outbox';
 import type { Authorizer } from './authorizer';
 import { createPayment } from './create-payment';
 import { paymentIdViolations } from './payment';
 import { paymentMessage } from './payment-message';
 import { listPage } from './payment-pages';
 import { cancelPayment, findPayment, type PaymentRow } from './payment-repository';
+import { refundPayment } from './refund-payment';
 import { updatePayment } from './update-payment';
 
 /** What the service works with. */
@@ -15,6 +17,8 @@ export interface PaymentsServiceOptions {
   /** For reads; writes go through the transaction of their attempt. */
   readonly prisma: PrismaClient;
   readonly authorizer: Authorizer;
+  /** Takes the events that ask for receipts. */
+  readonly outbox: Outbox;
   /** Called once per payment, after it was committed. */
   readonly onPaymentCreated: () => void;
 }
@@ -26,6 +30,8 @@ export function createPaymentsService(
   const { prisma } = options;
   return {
     createPayment: (request, attempt) => createPayment(options, request, attempt),
+
+    refundPayment: (request, attempt) => refundPayment(options, request, attempt),
 
     getPayment: async ({ paymentId }, { scope }) => {
       requirePaymentId(paymentId);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { status } from '@grpc/grpc-js';
-import { reject, StatusError } from '../../src/idempotency/index';
+import { StatusError } from '../../src/idempotency/index';
 import { changedDescriptorSet } from '../support/descriptor-set';
 import { type AttemptService, payAndComplete, recordPayment, startAttemptService } from '../support/attempt-service';
 
@@ -29,7 +29,7 @@ describe('a listener that throws', () => {
   });
 });
 
-describe('a handler that runs without a claim', () => {
+describe('a handler that runs without a claim (design 4.8)', () => {
   let service: AttemptService;
 
   beforeAll(async () => {
@@ -78,32 +78,7 @@ describe('a handler that runs without a claim', () => {
   });
 });
 
-describe('an error text', () => {
-  const TEXT = 'half of an emoji \ud83d and a \0';
-  const SENDABLE = 'half of an emoji \ufffd and a \ufffd';
-  let service: AttemptService;
-
-  beforeAll(async () => {
-    service = await startAttemptService();
-  });
-
-  afterAll(() => service.stop());
-
-  it('that no wire or table can carry is sent and recorded in a form that both can', async () => {
-    const error = new StatusError(status.FAILED_PRECONDITION, TEXT);
-    service.handle({ createPayment: () => Promise.reject(error) });
-    expect(await service.pay()).toMatchObject({ code: status.FAILED_PRECONDITION, details: SENDABLE });
-
-    service.handle({ createPayment: (_, attempt) => attempt.complete(() => Promise.resolve(reject(error))) });
-    const requestId = randomUUID();
-    const first = await service.pay({ requestId });
-    const second = await service.pay({ requestId });
-    expect([first.details, second.details]).toEqual([SENDABLE, SENDABLE]);
-    expect(second.trailers.get('idempotent-replayed')).toEqual(['true']);
-  });
-});
-
-describe('what a handler publishes inside complete', () => {
+describe('what a handler publishes inside complete (design 4.8)', () => {
   let service: AttemptService;
 
   beforeAll(async () => {
@@ -130,7 +105,7 @@ describe('what a handler publishes inside complete', () => {
   });
 });
 
-describe('an optional key', () => {
+describe('an optional key (design 4.1)', () => {
   let service: AttemptService;
 
   beforeAll(async () => {

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
+import { Payment } from '../../src/gen/proto/payments/v1/payments';
 import type { Principal } from '../../src/idempotency/index';
 import { type AttemptService, payAndComplete, startAttemptService, toldText } from '../support/attempt-service';
+import { deferred } from '../support/deferred';
 import { paymentRequest } from '../support/payment-requests';
 
-describe('who calls', () => {
+describe('who calls (design 4.3)', () => {
   let service: AttemptService;
   let handled = 0;
   let principal: Principal;
@@ -100,6 +102,75 @@ describe('who calls', () => {
       { scope: 'account-2', order_id: 'order-2' },
     ]);
     expect(await service.database.rows('SELECT scope FROM idempotency_record ORDER BY scope')).toHaveLength(2);
+  });
+
+  it('is told nothing by what a caller says of itself: only the principal scopes a key (case F1)', async () => {
+    principal = () => 'account-1';
+    const requestId = randomUUID();
+    const first = await service.pay({ requestId });
+    const again = await service.pay({ requestId, metadata: { account: 'account-2', scope: 'account-2', tenant: 'x' } });
+    expect(again.bytes).toEqual(first.bytes);
+    expect(await service.database.rows('SELECT scope FROM idempotency_record')).toEqual([{ scope: 'account-1' }]);
+  });
+
+  it('gets no replay once it is unknown: who was revoked is told nothing (design 4.3)', async () => {
+    principal = () => 'account-1';
+    const requestId = randomUUID();
+    await service.pay({ requestId });
+    principal = () => undefined;
+    const revoked = await service.pay({ requestId });
+    expect(revoked).toMatchObject({ code: status.UNAUTHENTICATED, bytes: undefined });
+    expect(revoked.trailers.get('idempotent-replayed')).toEqual([]);
+    expect(revoked.trailers.get('idempotency-expires-at')).toEqual([]);
+  });
+
+  it('is captured when the call starts, whatever becomes of the connection meanwhile (design 4.3)', async () => {
+    const [started, proceed] = [deferred(), deferred()];
+    let scope: string | undefined;
+    principal = () => 'account-1';
+    service.handle({
+      createPayment: async (request, attempt) => {
+        started.resolve();
+        await proceed.promise;
+        scope = attempt.scope;
+        return payAndComplete(request, attempt);
+      },
+    });
+    const hangUp = new AbortController();
+    const gone = service.pay({ signal: hangUp.signal });
+    await started.promise;
+    hangUp.abort();
+    await gone;
+    principal = () => 'account-2';
+    proceed.resolve();
+    await service.idempotency.idle();
+    expect(scope).toBe('account-1');
+    expect(await service.database.rows('SELECT scope FROM payments')).toEqual([{ scope: 'account-1' }]);
+  });
+
+  it('keeps methods apart: one key on two of them is two requests, even with the same bytes (case F2)', async () => {
+    principal = () => 'account-1';
+    const requestId = randomUUID();
+    const ran: string[] = [];
+    const payment = (paymentId: string) => ({ payment: Payment.create({ paymentId }) });
+    service.handle({
+      createPayment: ({ orderId }, attempt) =>
+        attempt.complete(() => Promise.resolve(payment(ran.push(`create ${orderId}`) === 1 ? 'created' : 'twice'))),
+      updatePayment: ({ paymentId }, attempt) =>
+        attempt.complete(() => Promise.resolve(payment(ran.push(`update ${paymentId}`) === 2 ? 'updated' : 'twice'))),
+    });
+    // The first field of both is a text: the bytes are the same.
+    const create = { method: 'CreatePayment', request: { order_id: 'one' }, requestId };
+    const update = { method: 'UpdatePayment', request: { payment_id: 'one' }, requestId };
+    const told = [];
+    for (const call of [create, update, create, update]) told.push(await service.client.call(call));
+
+    expect(told.map(({ response }) => response?.payment.payment_id)).toEqual([
+      ...['created', 'updated', 'created', 'updated'],
+    ]);
+    expect(told.map(({ trailers }) => trailers.get('idempotent-replayed').length)).toEqual([0, 0, 1, 1]);
+    expect(ran).toEqual(['create one', 'update one']);
+    expect(await service.database.count('idempotency_record')).toBe(2);
   });
 
   it('is asked once per call, with the method, the metadata and the address', async () => {

@@ -7,7 +7,7 @@ import { type HoldPoint, holdRecords } from '../support/record-hold';
 import { startTestService, type TestService } from '../support/service';
 import { createStockClient, type StockCall, type StockClient } from '../support/stock-client';
 
-describe('a claim that takes long', () => {
+describe('a claim that takes long (design 4.6, 4.7; case J11)', () => {
   let database: TestDatabase;
   let service: TestService;
   let client: StockClient;
@@ -22,6 +22,7 @@ describe('a claim that takes long', () => {
     recordsSeen = [];
     const standIn = createStandInAuthorizer();
     const authorizer = {
+      ...standIn,
       authorize: async (...request: Parameters<typeof standIn.authorize>) => {
         timesAsked += 1;
         recordsSeen.push(await database.count("idempotency_record WHERE state = 'claimed'"));

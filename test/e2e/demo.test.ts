@@ -19,7 +19,7 @@ const GUARDS = [
   {
     what: 'the lease',
     removed: [
-      { file: 'sql.ts', guard: /^ *AND record\.lease_until <= now\(\)\n/m },
+      { file: join('sql', 'claim.ts'), guard: /^ *AND record\.lease_until <= now\(\)\n/m },
       { file: 'claim-key.ts', guard: /^ *if \(found\.leaseLeftMs > 0\).*\n/m },
     ],
     told: 'WRONG: expected 1 and UNAVAILABLE, REQUEST_IN_PROGRESS, paid, replayed',

@@ -1,22 +1,31 @@
 import { credentials, status } from '@grpc/grpc-js';
 import { newRequestId } from '../../src/idempotency/index';
 import { createPaymentsClient, type PaymentsClient } from '../../src/payments/payments-client';
+import { type AttemptService, payAndComplete, startAttemptService } from '../support/attempt-service';
 import { createAuthorizerGate } from '../support/authorizer-gate';
 import { type CuttingProxy, startCuttingProxy } from '../support/cutting-proxy';
 import { changedDescriptorSet } from '../support/descriptor-set';
+import { deferred } from '../support/deferred';
 import { statementsWaiting } from '../support/record-hold';
 import { type ServiceInUse, useService } from '../support/use-service';
 
 const PAYMENT = { orderId: 'order-1', amountMinor: 1250n, currency: 'EUR', paymentMethod: 'tok_visa', metadata: {} };
 
 /** Our client, and what it reaches the service through. */
-function useClient(used: ServiceInUse): { readonly payments: PaymentsClient; readonly proxy: CuttingProxy } {
-  const inUse = {} as { payments: PaymentsClient; proxy: CuttingProxy };
-  beforeAll(async () => {
-    inUse.proxy = await startCuttingProxy(used.service.grpcPort);
-    const insecure = credentials.createInsecure();
-    inUse.payments = createPaymentsClient(inUse.proxy.address, { credentials: insecure, initialBackoffMs: 1 });
-  });
+interface ReachedClient {
+  readonly payments: PaymentsClient;
+  readonly proxy: CuttingProxy;
+}
+
+async function reach(port: number): Promise<ReachedClient> {
+  const proxy = await startCuttingProxy(port);
+  const insecure = credentials.createInsecure();
+  return { proxy, payments: createPaymentsClient(proxy.address, { credentials: insecure, initialBackoffMs: 1 }) };
+}
+
+function useClient(used: ServiceInUse): ReachedClient {
+  const inUse = {} as { -readonly [Name in keyof ReachedClient]: ReachedClient[Name] };
+  beforeAll(async () => Object.assign(inUse, await reach(used.service.grpcPort)));
   afterAll(() => {
     inUse.payments.close();
     inUse.proxy.close();
@@ -71,26 +80,44 @@ describe('our client, when the handler ran and its answer was dropped', () => {
 
 /** It promises nothing to keyless callers, so it runs them; the client goes by its own protos. */
 describe('our client, when a server without protection ran a keyless payment and its answer was dropped', () => {
-  const gate = createAuthorizerGate();
-  const used = useService({
-    authorizer: gate.authorizer,
-    descriptorSet: changedDescriptorSet({ CreatePayment: { level: 'IDEMPOTENT' } }),
+  const asked = deferred();
+  const answer = deferred();
+  let runs = 0;
+  let service: AttemptService;
+  let ours: ReachedClient;
+
+  beforeAll(async () => {
+    service = await startAttemptService({
+      descriptorSet: changedDescriptorSet({ CreatePayment: { level: 'IDEMPOTENT' } }),
+    });
+    service.handle({
+      createPayment: async (request, attempt) => {
+        runs += 1;
+        asked.resolve();
+        await answer.promise;
+        return payAndComplete(request, attempt);
+      },
+    });
+    ours = await reach(service.port);
   });
-  const ours = useClient(used);
+  afterAll(async () => {
+    ours.payments.close();
+    ours.proxy.close();
+    await service.stop();
+  });
 
   it('sends it once and says why and how to repair that', async () => {
     const paid = ours.payments.createPayment(PAYMENT);
-    await gate.asked(1);
+    await asked.promise;
     ours.proxy.cut();
     await expect(paid).rejects.toMatchObject({
       code: status.UNAVAILABLE,
       details: expect.stringMatching(/^retry refused: no request-id\. Send metadata request-id/) as unknown,
     });
-    gate.answer(1);
+    answer.resolve();
 
-    expect(await startedCalls(used, 'CreatePayment')).toBe('1');
-    await used.service.stop();
-    expect(gate.timesAsked()).toBe(1);
-    expect(await used.database.count('payments')).toBe(1);
+    await service.idempotency.idle();
+    expect(runs).toBe(1);
+    expect(await service.database.count('payments')).toBe(1);
   });
 });

@@ -10,6 +10,7 @@ import {
   RequestsServiceService,
   RequestState,
 } from '../../src/idempotency/index';
+import { createOutbox } from '../../src/outbox/outbox';
 import { createStandInAuthorizer } from '../../src/payments/authorizer';
 import { createPaymentsService } from '../../src/payments/payments-service';
 import { type AttemptService, startAttemptService } from '../support/attempt-service';
@@ -114,10 +115,16 @@ describe('GetRequest', () => {
 
   it('knows nothing of a request that failed and gave its key back', async () => {
     const requestId = randomUUID();
+    expect(await pay(requestId, { amount_minor: '0' })).toMatchObject({ code: status.INVALID_ARGUMENT });
+    expect(await ask(requestId)).toMatchObject({ state: RequestState.REQUEST_STATE_UNKNOWN });
+  });
+
+  it('shows a request as in progress that failed when half of it was done: its retry goes on from there', async () => {
+    const requestId = randomUUID();
     const time = gate.timesAsked() + 1;
     gate.fail(time);
     expect(await pay(requestId)).toMatchObject({ code: status.INTERNAL });
-    expect(await ask(requestId)).toMatchObject({ state: RequestState.REQUEST_STATE_UNKNOWN });
+    expect(await ask(requestId)).toMatchObject({ state: RequestState.REQUEST_STATE_IN_PROGRESS });
   });
 
   it('keeps apart two methods that were given the same key', async () => {
@@ -224,6 +231,7 @@ describe('GetRequest, asked by another account', () => {
       createPaymentsService({
         prisma: service.connections.business,
         authorizer: createStandInAuthorizer(),
+        outbox: createOutbox(),
         onPaymentCreated: () => undefined,
       }),
     );

@@ -9,11 +9,14 @@ import {
   startAttemptService,
   toldText,
 } from '../support/attempt-service';
+import { deferred } from '../support/deferred';
 import { failWrites } from '../support/failing-writes';
+import { paymentRequest } from '../support/payment-requests';
+import type { StockCall } from '../support/stock-client';
 
 const SECRET = 'postgres://admin:hunter2@db-7.internal/payments';
 
-describe('a handler that fails', () => {
+describe('a handler that fails (design 4.8)', () => {
   let service: AttemptService;
 
   beforeAll(async () => {
@@ -98,26 +101,48 @@ describe('a handler that fails', () => {
     await expectFree(requestId);
   });
 
-  it('does not take the calls beside it with it', async () => {
-    let proceed = (): void => undefined;
-    const waiting = new Promise<void>((resolve) => (proceed = resolve));
+  it('does not take the calls beside it with it: one rejects, one answers twice, one after its caller has gone (case J12)', async () => {
+    const { pid } = process;
+    const crashes: unknown[] = [];
+    const crash = (error: unknown): void => void crashes.push(error);
+    process.on('unhandledRejection', crash).on('uncaughtException', crash);
+    let started = 0;
+    const [allStarted, proceed, late] = [deferred(), deferred(), deferred()];
     service.handle({
       createPayment: async (request, attempt) => {
-        if (request.orderId === 'order-bad') {
-          proceed();
-          throw new Error(SECRET);
-        }
-        await waiting;
-        return payAndComplete(request, attempt);
+        if ((started += 1) === 20) allStarted.resolve();
+        await proceed.promise;
+        if (request.orderId === 'order-rejects') throw new Error(SECRET);
+        const response = await payAndComplete(request, attempt);
+        if (request.orderId === 'order-twice') await payAndComplete(request, attempt).catch(() => undefined);
+        if (request.orderId === 'order-gone') late.resolve();
+        return response;
       },
     });
-    const good = Array.from({ length: 5 }, () => service.pay());
+    const pay = (orderId: string, call: Partial<StockCall> = {}) =>
+      service.pay({ request: paymentRequest({ order_id: orderId }), ...call });
+    const hangUp = new AbortController();
+    const goneId = randomUUID();
+    const rejects = pay('order-rejects');
+    const gone = pay('order-gone', { requestId: goneId, signal: hangUp.signal });
+    const good = [...Array.from({ length: 17 }, (_, index) => pay(`order-${index}`)), pay('order-twice')];
+    await allStarted.promise;
+    hangUp.abort();
+    expect((await gone).code).toBe(status.CANCELLED);
+    proceed.resolve();
 
-    const bad = await service.pay({ request: { order_id: 'order-bad' } });
-
-    expect(bad.code).toBe(status.INTERNAL);
-    expect((await Promise.all(good)).map(({ code }) => code)).toEqual(Array(5).fill(status.OK));
-    expect(await service.database.count('payments')).toBe(5);
+    expect((await rejects).code).toBe(status.INTERNAL);
+    expect((await Promise.all(good)).map(({ code }) => code)).toEqual(Array(18).fill(status.OK));
+    await late.promise;
+    const told = await pay('order-gone', { requestId: goneId });
+    process.off('unhandledRejection', crash).off('uncaughtException', crash);
+    expect(told).toMatchObject({ code: status.OK, response: { payment: { order_id: 'order-gone' } } });
+    expect(told.trailers.get('idempotent-replayed')).toEqual(['true']);
+    expect(await service.database.count('payments')).toBe(19);
+    expect(await service.database.count("idempotency_record WHERE state = 'completed'")).toBe(19);
+    expect(await service.database.count('idempotency_record')).toBe(19);
+    expect(crashes).toEqual([]);
+    expect(process.pid).toBe(pid);
   });
 
   const places: readonly ['outside' | 'inside', 'outside' | 'inside'][] = [
@@ -148,6 +173,17 @@ describe('a handler that fails', () => {
     expect(fault()).toBeUndefined();
     expect(released()).toBe(1);
     expect(await service.database.count('payments')).toBe(0);
+    await expectFree(requestId);
+  });
+
+  it('with more text than any client takes is INTERNAL, rather than an answer that never arrives', async () => {
+    const requestId = randomUUID();
+    service.handle({ createPayment: () => Promise.reject(new StatusError(status.ABORTED, 'x'.repeat(150_000))) });
+
+    const answer = await service.pay({ requestId, deadlineMs: 5_000 });
+
+    expect(answer).toMatchObject({ code: status.INTERNAL, details: 'internal error' });
+    expect(fault()).toMatchObject({ what: 'a reply could not be sent' });
     await expectFree(requestId);
   });
 

@@ -103,7 +103,9 @@ describe.each(PLACES)('a service with a database of its own, %s, killed while it
     client.close();
     await inCluster(await connectionStringOf(place.dataDirectory), async (connection) => {
       const { rows } = await connection.query('SELECT state, attempt FROM idempotency_record');
-      expect(rows).toEqual([{ state: 'completed', attempt: 3 }]);
+      // Takeovers don't wait for the disk: one that the crash of the database lost leaves a stale owner, whom the fence refuses.
+      expect(rows).toEqual([{ state: 'completed', attempt: expect.any(Number) as unknown }]);
+      expect([2, 3]).toContain((rows as readonly { readonly attempt: number }[])[0]?.attempt);
       expect((await connection.query('SELECT 1 FROM payments')).rowCount).toBe(1);
     });
   });

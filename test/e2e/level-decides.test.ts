@@ -2,6 +2,7 @@ import { credentials, status } from '@grpc/grpc-js';
 import { descriptorSet } from '../../src/gen/descriptor-set';
 import { PaymentsServiceService } from '../../src/gen/proto/payments/v1/payments';
 import { createPromiseClient, loadPolicies } from '../../src/idempotency/index';
+import { type AttemptService, payAndComplete, startAttemptService } from '../support/attempt-service';
 import { createAuthorizerGate } from '../support/authorizer-gate';
 import { startCuttingProxy } from '../support/cutting-proxy';
 import { changedDescriptorSet, descriptorSetWithout } from '../support/descriptor-set';
@@ -25,12 +26,20 @@ const clientOf = (address: string, set: Uint8Array) =>
 describe('CreatePayment with the level IDEMPOTENT, everything else unchanged', () => {
   const set = changedDescriptorSet({ CreatePayment: { level: 'IDEMPOTENT' } });
   const gate = createAuthorizerGate();
-  const used = useService({ descriptorSet: set, authorizer: gate.authorizer });
+  let service: AttemptService;
+  beforeAll(async () => (service = await startAttemptService({ descriptorSet: set })));
 
   it('runs keyless, without a record, and our client sends it again keyless', async () => {
-    // Behind the key stands a rule of the business, which would hide what the missing key does.
-    await used.database.rows('DROP INDEX payments_one_live_per_order');
-    const proxy = await startCuttingProxy(used.service.grpcPort);
+    service.handle({
+      createPayment: async (request, attempt) => {
+        await gate.authorizer.authorize(
+          { ...request, paymentId: '' },
+          { requestId: '', deadline: undefined, signal: attempt.signal },
+        );
+        return payAndComplete(request, attempt);
+      },
+    });
+    const proxy = await startCuttingProxy(service.port);
     const payments = clientOf(proxy.address, set);
     const paid = payments.createPayment(PAYMENT);
     await gate.asked(1);
@@ -42,9 +51,10 @@ describe('CreatePayment with the level IDEMPOTENT, everything else unchanged', (
     expect((await paid).payment?.orderId).toBe(PAYMENT.orderId);
     payments.close();
     proxy.close();
-    await used.service.stop();
-    expect(await used.database.count('payments')).toBe(2);
-    expect(await used.database.count('idempotency_record')).toBe(0);
+    await service.idempotency.idle();
+    expect(await service.database.count('payments')).toBe(2);
+    expect(await service.database.count('idempotency_record')).toBe(0);
+    await service.stop();
   });
 });
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import type { ListPaymentsRequest, ListPaymentsResponse } from '../../src/gen/proto/payments/v1/payments';
 import { readErrorDetails } from '../../src/idempotency/index';
+import { createOutbox } from '../../src/outbox/outbox';
 import { createStandInAuthorizer } from '../../src/payments/authorizer';
 import { createPaymentsClient, type PaymentsClient } from '../../src/payments/payments-client';
 import { createPaymentsService } from '../../src/payments/payments-service';
@@ -17,6 +18,7 @@ describe('ListPayments', () => {
       createPaymentsService({
         prisma: service.connections.business,
         authorizer: createStandInAuthorizer(),
+        outbox: createOutbox(),
         onPaymentCreated: () => undefined,
       }),
     );

@@ -11,10 +11,11 @@ const METHOD = '/payments.v1.PaymentsService/CreatePayment';
 describe('the log', () => {
   const used = useService({
     authorizer: {
-      authorize: async (request) => {
+      ...createStandInAuthorizer(),
+      authorize: async (request, call) => {
         await delay(0);
         if (request.currency === 'TRY') throw new Error('the bank hung up');
-        return createStandInAuthorizer().authorize(request);
+        return createStandInAuthorizer().authorize(request, call);
       },
     },
   });

@@ -10,7 +10,7 @@ type Broken = Partial<Pick<IdempotencyStore<never>, 'lookUp' | 'releaseIfHeld'>>
 const SECRET = 'SELECT * FROM secrets on db-7.internal';
 const RECORDED = Buffer.from(CreatePaymentResponse.encode({ payment: undefined }).finish());
 
-describe('an attempt that loses its claim while its handler works', () => {
+describe('an attempt that loses its claim while its handler works (design 4.8)', () => {
   let service: AttemptService;
   let broken: Broken = {};
 
@@ -115,8 +115,10 @@ describe('an attempt that loses its claim while its handler works', () => {
       },
     });
 
-    expect(toldText(await service.pay())).toBe('internal error');
+    const answer = await service.pay();
 
+    expect(answer).toMatchObject({ code: status.ABORTED, error: { reason: 'CLAIM_LOST' } });
+    expect(toldText(answer)).not.toContain('secrets');
     expect(service.events).toContainEqual(expect.objectContaining({ type: 'fenced' }));
     expect(await service.database.rows('SELECT state, attempt FROM idempotency_record')).toEqual([
       { state: 'claimed', attempt: 2 },

@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { status } from '@grpc/grpc-js';
 import type { Authorizer } from '../../src/payments/authorizer';
+import { createAuthorizerGate } from '../support/authorizer-gate';
 import { paymentRequest } from '../support/payment-requests';
+import { statementsWaiting } from '../support/record-hold';
 import { startTestService } from '../support/service';
 import { createStockClient, type StockAnswer, type StockClient } from '../support/stock-client';
+import { until } from '../support/until';
 import { type ServiceInUse, useService } from '../support/use-service';
 
 interface SecondService {
@@ -82,6 +85,33 @@ describe('an order has one live payment', () => {
     expectAlreadyPaid(await pay(orderId), idOf(second));
   });
 
+  it('sees the payment that a draft has become while it waited for that draft, and asks nobody for money', async () => {
+    const orderId = randomUUID();
+    const other = await used.database.pool.connect();
+    const values = [randomUUID(), orderId];
+    await other.query('BEGIN');
+    await other.query(
+      `INSERT INTO payment_drafts (payment_id, scope, order_id, amount_minor, currency, payment_method, request_id)
+       VALUES ($1, 'local', $2, 1250, 'EUR', 'tok_visa', 'the key of another')`,
+      values,
+    );
+    const asked = used.authorizations.length;
+    const second = pay(orderId);
+    await statementsWaiting(used.database, 1);
+    await other.query('DELETE FROM payment_drafts WHERE order_id = $1', [orderId]);
+    await other.query(
+      `INSERT INTO payments (payment_id, scope, order_id, amount_minor, currency, payment_method, state,
+                             authorization_id, etag)
+       VALUES ($1, 'local', $2, 1250, 'EUR', 'tok_visa', 'authorized', 'authorization-1', gen_random_uuid())`,
+      values,
+    );
+    await other.query('COMMIT');
+    other.release();
+    expectAlreadyPaid(await second, values[0] ?? '');
+    expect(used.authorizations).toHaveLength(asked);
+    expect(await used.database.count('payment_drafts')).toBe(0);
+  });
+
   it('counts no payment that was refused', async () => {
     const created = async () => /^payments_created_total (\d+)$/m.exec(await used.service.metrics())?.[1];
     const orderId = randomUUID();
@@ -92,50 +122,59 @@ describe('an order has one live payment', () => {
   });
 });
 
-describe('fifty payments of one order, through two services, that pass the first look together', () => {
+describe('fifty payments of one order, through two services, while the card network is silent', () => {
   const COUNT = 50;
-  // Nobody is answered before all have asked for money, so only the table can refuse.
-  let askedByAll: () => void;
-  const all = new Promise<void>((resolve) => (askedByAll = resolve));
-  let asked = 0;
-  const authorizer: Authorizer = {
-    authorize: async () => {
-      asked += 1;
-      if (asked === COUNT) askedByAll();
-      await all;
-      return 'authorization-1';
-    },
-  };
-  const used = useService({ authorizer });
+  const gate = createAuthorizerGate();
+  const used = useService({ authorizer: gate.authorizer });
   let second: SecondService;
 
   beforeAll(async () => {
-    second = await startSecondService(used, authorizer);
+    second = await startSecondService(used, gate.authorizer);
   });
 
   afterAll(() => second.stop());
 
-  it('end as one payment and as recorded refusals that name it', async () => {
+  it('ask for money once: the others come back until it is paid, and then have a recorded refusal that names it', async () => {
     const request = paymentRequest({ order_id: 'order-1' });
     const keys = Array.from({ length: COUNT }, () => randomUUID());
-    const pay = () =>
+    const payAll = (some: readonly string[]) =>
       Promise.all(
-        keys.map((requestId, at) =>
+        some.map((requestId, at) =>
           (at % 2 === 0 ? used.client : second.client).call({ method: 'CreatePayment', request, requestId }),
         ),
       );
-    const answers = await pay();
-    const replays = await pay();
-
-    const paid = answers.filter(({ code }) => code === status.OK);
-    expect(paid).toHaveLength(1);
-    for (const refused of answers.filter((answer) => answer !== paid[0])) {
-      expect(refused).toMatchObject({ code: status.ALREADY_EXISTS, error: { reason: 'ORDER_ALREADY_PAID' } });
-      expect(refused.error.metadata.get('payment_id')).toBe(paid[0]?.response?.payment.payment_id);
+    let ended = 0;
+    const sent = keys.map((requestId, at) =>
+      (at % 2 === 0 ? used.client : second.client)
+        .call({ method: 'CreatePayment', request, requestId })
+        .finally(() => (ended += 1)),
+    );
+    await gate.asked(1);
+    await until('the others have ended', () => Promise.resolve(ended === COUNT - 1));
+    gate.answer(1);
+    const answers = await Promise.all(sent);
+    const [paid] = answers.filter(({ code }) => code === status.OK);
+    const losers = answers.filter((answer) => answer !== paid);
+    expect(losers).toHaveLength(COUNT - 1);
+    for (const refused of losers) {
+      expect(refused).toMatchObject({ code: status.ABORTED, error: { reason: 'ORDER_PAYMENT_IN_PROGRESS' } });
     }
-    expect(replays.map(({ code, bytes }) => [code, bytes])).toEqual(answers.map(({ code, bytes }) => [code, bytes]));
+    // Not recorded: their keys are free, until the order is paid.
+    expect(await used.database.count('idempotency_record')).toBe(1);
+
+    const refusals = (await payAll(keys)).filter(({ code }) => code !== status.OK);
+    const replays = (await payAll(keys)).filter(({ code }) => code !== status.OK);
+    expect(refusals).toHaveLength(COUNT - 1);
+    for (const refused of refusals) {
+      expect(refused).toMatchObject({ code: status.ALREADY_EXISTS, error: { reason: 'ORDER_ALREADY_PAID' } });
+      expect(refused.error.metadata.get('payment_id')).toBe(paid?.response?.payment.payment_id);
+    }
+    expect(replays.map(({ code, details }) => [code, details])).toEqual(
+      refusals.map(({ code, details }) => [code, details]),
+    );
     expect(replays.filter(({ trailers }) => trailers.get('idempotent-replayed').length === 0)).toEqual([]);
+    expect(gate.timesAsked()).toBe(1);
     expect(await used.database.count('payments')).toBe(1);
-    expect(asked).toBe(COUNT);
+    expect(await used.database.count('payment_drafts')).toBe(0);
   });
 });

@@ -8,7 +8,7 @@ import { startTestService, type TestService } from '../support/service';
 import { createStockClient, type StockAnswer, type StockClient } from '../support/stock-client';
 import { endLeases, onlyRecord } from '../support/stored-record';
 
-describe('an owner that is overtaken by another attempt in its own process', () => {
+describe('an owner that is overtaken by another attempt in its own process (design 4.7, 4.8; case C1)', () => {
   let database: TestDatabase;
   let gate: AuthorizerGate;
   let service: TestService;
@@ -74,7 +74,7 @@ describe('an owner that is overtaken by another attempt in its own process', () 
   it('that still runs: gives back nothing that is not its own when its handler fails', async () => {
     const { late, current } = await startBoth();
     gate.fail(1);
-    expect((await late).code).toBe(status.INTERNAL);
+    expect((await late).error.reason).toBe('CLAIM_LOST');
     expect(await onlyRecord(database)).toMatchObject({ state: 'claimed', attempt: 2 });
     gate.answer(2);
 

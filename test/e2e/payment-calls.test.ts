@@ -98,15 +98,4 @@ describe('the calls of a payment', () => {
     expect([paid.code, later.code, without.code]).toEqual([status.OK, status.OK, status.OK]);
     expect([later.bytes, without.bytes]).toEqual([paid.bytes, paid.bytes]);
   });
-
-  test.each<[string, object]>([['RefundPayment', { payment_id: randomUUID(), amount_minor: '1' }]])(
-    '%s is not there yet, with a key or without, and keeps no record',
-    async (method, request) => {
-      const records = await used.database.count('idempotency_record');
-      for (const requestId of [randomUUID(), undefined]) {
-        expect(await used.client.call({ method, request, requestId })).toMatchObject({ code: status.UNIMPLEMENTED });
-      }
-      expect(await used.database.count('idempotency_record')).toBe(records);
-    },
-  );
 });

@@ -70,7 +70,7 @@ describe('prisma/schema.prisma and the migrations', () => {
     ['a default', /^( +state +String)/m, '$1 @default("authorized")'],
     ['a unique column', /@db\.Char\(3\)/, '$& @unique'],
     ['an index', /@@index\(\[scope, orderId\]/, '@@index([scope, state], map: "more")\n  $&'],
-    ['a model', /$/, '\nmodel Refund {\n  refundId String @id @db.Uuid\n}\n'],
+    ['a model', /$/, '\nmodel Dispute {\n  disputeId String @id @db.Uuid\n}\n'],
   ])('differ where the schema brings %s that no migration makes', async (_, found, change) => {
     const changed = SCHEMA.replace(found, change);
     expect(changed).not.toBe(SCHEMA);

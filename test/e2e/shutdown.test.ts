@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Client, credentials, status } from '@grpc/grpc-js';
 import { service as healthService } from 'grpc-health-check';
+import { startCommitProxy } from '../support/commit-proxy';
 import { type MainProcess, startMainProcess } from '../support/main-process';
 import { paymentRequest } from '../support/payment-requests';
 import { createTestDatabase, type TestDatabase } from '../support/postgres';
@@ -19,7 +20,7 @@ const CUT: readonly number[] = [status.CANCELLED, status.UNAVAILABLE];
 /** What a process may take to close what it has, beyond its grace. */
 const CLOSING_MS = 5_000;
 
-describe('SIGTERM', () => {
+describe('SIGTERM (case N1)', () => {
   let database: TestDatabase;
   const opened: { close(): void }[] = [];
   const started: (ServiceProcess | MainProcess)[] = [];
@@ -109,6 +110,28 @@ describe('SIGTERM', () => {
     expect(await database.count('payments')).toBe(0);
   });
 
+  it('ends the leases of handlers that still run when the grace is over: a retry elsewhere runs at once (design 4.7)', async () => {
+    const [hanging, other] = [await startService({ SHUTDOWN_GRACE_MS: '500' }), await startService({})];
+    other.proceed();
+    const pay = createPayment();
+    const client = connect(other.grpcPort);
+    const cut = connect(hanging.grpcPort).call(pay);
+    await hanging.authorizerAsked(1);
+    hanging.kill('SIGTERM');
+    await notReady(hanging);
+    expect((await client.call(pay)).error.reason).toBe('REQUEST_IN_PROGRESS');
+    expect(CUT).toContain((await cut).code);
+    expect(await hanging.exited).toBe(0);
+
+    // The lease would be 30 seconds.
+    const retried = await client.call(pay);
+
+    expect(retried.code).toBe(status.OK);
+    expect(retried.trailers.get('idempotent-replayed')).toEqual([]);
+    await expectPaid(1);
+    expect(await database.count('idempotency_record WHERE attempt = 2')).toBe(1);
+  });
+
   it('ends the process when the grace is over and a transaction still waits for a lock', async () => {
     const graceMs = 500;
     const service = await startService({ SHUTDOWN_GRACE_MS: String(graceMs) });
@@ -126,6 +149,28 @@ describe('SIGTERM', () => {
     await unlock();
     await until('the transaction of a process that is gone has ended', async () => (await openTransactions()) === 0);
     expect(await database.count('payments')).toBe(0);
+  });
+
+  it('ends the process in time although the database gives no answer any more, and says so by its exit code', async () => {
+    const graceMs = 500;
+    const proxy = await startCommitProxy(database.connectionString);
+    opened.push(proxy);
+    const main = await startMain({ SHUTDOWN_GRACE_MS: String(graceMs), DATABASE_URL: proxy.connectionString });
+    const unlock = await lockPayments();
+    const answer = connect(main.grpcPort).call(createPayment());
+    await statementsWaiting(database, 1);
+    proxy.freeze();
+
+    const askedAt = performance.now();
+    main.kill('SIGTERM');
+
+    // Its leases could not be ended: they run out by themselves.
+    expect(await main.exited).toBe(1);
+    expect(performance.now() - askedAt).toBeLessThan(graceMs + CLOSING_MS);
+    expect(CUT).toContain((await answer).code);
+    await unlock();
+    expect(await database.count('payments')).toBe(0);
+    expect(await database.count("idempotency_record WHERE state = 'claimed'")).toBe(1);
   });
 
   async function startService(environment: Readonly<Record<string, string>>): Promise<ServiceProcess> {
@@ -178,8 +223,10 @@ describe('SIGTERM', () => {
 
   async function expectPaid(count: number): Promise<void> {
     expect(await database.count('payments')).toBe(count);
-    expect(await database.count("idempotency_record WHERE state = 'completed'")).toBe(count);
-    expect(await database.count('idempotency_record')).toBe(count);
+    // The card network simulator keeps the keys of its account beside those of our callers.
+    const ours = "idempotency_record WHERE scope = 'local'";
+    expect(await database.count(`${ours} AND state = 'completed'`)).toBe(count);
+    expect(await database.count(ours)).toBe(count);
   }
 });
 

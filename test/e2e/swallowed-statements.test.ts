@@ -28,7 +28,7 @@ async function keepQuiet(work: () => Promise<unknown>): Promise<void> {
   await work().catch(() => undefined);
 }
 
-describe('the transaction of a completion', () => {
+describe('the transaction of a completion (design 4.8)', () => {
   let service: AttemptService;
 
   beforeAll(async () => {

@@ -4,6 +4,7 @@ import { callUntilAnswered } from '../support/call-until-answered';
 import { changedDescriptorSet } from '../support/descriptor-set';
 import { paymentRequest } from '../support/payment-requests';
 import { createTestDatabase, type TestDatabase } from '../support/postgres';
+import { processMetric } from '../support/process-metric';
 import { type ServiceProcess, startServiceProcess } from '../support/service-process';
 import { createStockClient, type StockClient } from '../support/stock-client';
 import { onlyRecord } from '../support/stored-record';
@@ -13,7 +14,7 @@ jest.setTimeout(90_000);
 
 const LEASE_MS = 2_000;
 
-describe('a process that is killed while its handler runs', () => {
+describe('a process that is killed while its handler runs (design 4.6; case B1)', () => {
   let database: TestDatabase;
   let killed: ServiceProcess;
   let second: ServiceProcess;
@@ -64,5 +65,6 @@ describe('a process that is killed while its handler runs', () => {
     const takenOverAtMs = after.leaseUntilMs - LEASE_MS;
     expect(takenOverAtMs).toBeGreaterThanOrEqual(before.leaseUntilMs);
     expect(await database.count('payments')).toBe(1);
+    expect(await processMetric(second, 'idempotency_takeovers_total')).toBe(1);
   });
 });

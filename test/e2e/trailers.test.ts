@@ -7,7 +7,7 @@ import { useService } from '../support/use-service';
 
 const RETENTION_MS = 7 * 24 * 3_600_000;
 
-describe('the marks on an answer', () => {
+describe('the marks on an answer (design 3.3)', () => {
   const used = useService();
 
   it('say until when a keyed answer is kept, by the database clock, the same on every attempt', async () => {

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { logVerbosity, Metadata, setLogVerbosity, status } from '@grpc/grpc-js';
 import { CreatePaymentRequest } from '../../src/gen/proto/payments/v1/payments';
-import { readErrorDetails } from '../../src/idempotency/index';
+import { type KeyFormat, readErrorDetails } from '../../src/idempotency/index';
+import { type AttemptService, payAndComplete, startAttemptService } from '../support/attempt-service';
+import { datedKey } from '../support/claim-requests';
 import { paymentRequest } from '../support/payment-requests';
 import { rawCall } from '../support/raw-call';
 import type { StockCall } from '../support/stock-client';
@@ -15,7 +17,7 @@ const MAX = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 /** One byte a character, as HTTP/2 sends it. */
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1');
 
-describe('a key that cannot be used', () => {
+describe('a key that cannot be used (design 4.2)', () => {
   const used = useService();
 
   // grpc-js prints what it drops, which is what these tests send.
@@ -103,5 +105,101 @@ describe('a key in upper case', () => {
     expect([first.code, second.code]).toEqual([status.OK, status.OK]);
     expect(second.bytes).toEqual(first.bytes);
     expect(await used.database.count('payments')).toBe(1);
+  });
+});
+
+describe.each<KeyFormat>(['UUID', 'UUID_V7', 'OPAQUE'])('a method whose keys are %s (design 4.2)', (keyFormat) => {
+  let service: AttemptService;
+
+  beforeAll(async () => {
+    service = await startAttemptService({ policy: { keyFormat } });
+    service.handle({ createPayment: payAndComplete });
+  });
+
+  beforeEach(() => service.database.rows('TRUNCATE payments, idempotency_record'));
+  afterAll(() => service.stop());
+
+  const DATED = datedKey(Date.now());
+  test.each<[string, string, readonly KeyFormat[]]>([
+    ['a random UUID', KEY, ['UUID', 'OPAQUE']],
+    ['a UUID of another version', 'c9a646d3-9c61-11ec-b909-0242ac120002', ['UUID', 'OPAQUE']],
+    ['a UUIDv7', DATED, ['UUID', 'UUID_V7', 'OPAQUE']],
+    ['a UUIDv7 in upper case', DATED.toUpperCase(), ['UUID', 'UUID_V7', 'OPAQUE']],
+    ['a UUID of version 7 and a wrong variant', `${DATED.slice(0, 19)}c${DATED.slice(20)}`, ['UUID', 'OPAQUE']],
+    ['16 printable characters', '!"#$%&()*+-./:;<', ['OPAQUE']],
+    ['128 printable characters', 'x'.repeat(128), ['OPAQUE']],
+    ['15 printable characters', 'x'.repeat(15), []],
+    ['129 printable characters', 'x'.repeat(129), []],
+    ['the nil UUID', NIL, []],
+    ['the max UUID', MAX, []],
+  ])('takes %s if its format allows, and each of its calls is then one request', async (_, requestId, formats) => {
+    const [first, second] = [await service.pay({ requestId }), await service.pay({ requestId })];
+
+    if (!formats.includes(keyFormat)) {
+      for (const answer of [first, second]) {
+        expect(answer).toMatchObject({ code: status.INVALID_ARGUMENT, error: { reason: 'REQUEST_ID_MALFORMED' } });
+      }
+      expect(await service.database.count('payments')).toBe(0);
+      expect(await service.database.count('idempotency_record')).toBe(0);
+      return;
+    }
+    expect([first.code, second.code]).toEqual([status.OK, status.OK]);
+    expect(second.trailers.get('idempotent-replayed')).toEqual(['true']);
+    expect(await service.database.count('payments')).toBe(1);
+    // Dated or not is decided by the string alone, so that a policy change never moves a record.
+    const [record] = await service.database.rows<{ dated: boolean }>(
+      "SELECT bucket <> '1970-01-01' AS dated FROM idempotency_record",
+    );
+    expect(record?.dated).toBe(requestId.toLowerCase() === DATED);
+  });
+});
+
+describe('a dated key (design 4.2)', () => {
+  const HOUR_MS = 3_600_000;
+  let service: AttemptService;
+
+  beforeAll(async () => {
+    service = await startAttemptService();
+    service.handle({ createPayment: payAndComplete });
+  });
+
+  beforeEach(() => service.database.rows('TRUNCATE payments, idempotency_record'));
+  afterAll(() => service.stop());
+
+  it.each([-23 * HOUR_MS, 0, 4 * 60_000])('%d ms from now may be used first', async (offsetMs) => {
+    const answer = await service.pay({ requestId: datedKey(Date.now() + offsetMs) });
+    expect(answer.code).toBe(status.OK);
+    expect(answer.trailers.get('idempotency-expires-at')).toHaveLength(1);
+  });
+
+  it.each([
+    [-25 * HOUR_MS, 'REQUEST_ID_EXPIRED', status.FAILED_PRECONDITION],
+    [6 * 60_000, 'REQUEST_ID_FROM_FUTURE', status.INVALID_ARGUMENT],
+  ])('%d ms from now may not: %s, and nothing happens', async (offsetMs, reason, code) => {
+    const answer = await service.pay({ requestId: datedKey(Date.now() + offsetMs) });
+    expect(answer).toMatchObject({ code, error: { reason } });
+    expect(answer.trailers.get('grpc-retry-pushback-ms')).toEqual(['-1']);
+    expect(answer.trailers.get('idempotency-expires-at')).toEqual([]);
+    expect(await service.database.count('payments')).toBe(0);
+    expect(await service.database.count('idempotency_record')).toBe(0);
+  });
+});
+
+describe('a call without a key (case G3)', () => {
+  let service: AttemptService;
+
+  beforeAll(async () => {
+    service = await startAttemptService({ policy: { key: 'OPTIONAL', level: 'IDEMPOTENT' } });
+    service.handle({ createPayment: payAndComplete });
+  });
+
+  afterAll(() => service.stop());
+
+  it('of a method that may go without shares nothing with another one: each runs, and none is recorded', async () => {
+    const answers = await Promise.all(Array.from({ length: 5 }, () => service.pay({ requestId: undefined })));
+    expect(answers.map(({ code }) => code)).toEqual(Array(5).fill(status.OK));
+    expect(new Set(answers.map(({ response }) => response?.payment.payment_id)).size).toBe(5);
+    expect(await service.database.count('payments')).toBe(5);
+    expect(await service.database.count('idempotency_record')).toBe(0);
   });
 });

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import type { Payment } from '../../src/gen/proto/payments/v1/payments';
 import { newRequestId, readErrorDetails } from '../../src/idempotency/index';
+import { createOutbox } from '../../src/outbox/outbox';
 import { createStandInAuthorizer } from '../../src/payments/authorizer';
 import { createPaymentsClient, type PaymentsClient } from '../../src/payments/payments-client';
 import { updatePaymentIfUnchanged } from '../../src/payments/payment-repository';
@@ -22,6 +23,7 @@ describe('UpdatePayment', () => {
       createPaymentsService({
         prisma: service.connections.business,
         authorizer: createStandInAuthorizer(),
+        outbox: createOutbox(),
         onPaymentCreated: () => undefined,
       }),
     );

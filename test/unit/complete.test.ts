@@ -12,10 +12,21 @@ function createStore(): { readonly store: IdempotencyStore<Tx>; readonly runs: (
       claim: notUsed,
       lookUp: notUsed,
       lookUpStatus: notUsed,
+      stillRunning: notUsed,
+      renewIfHeld: notUsed,
+      endLeasesIfHeld: notUsed,
+      publishIfHeld: notUsed,
+      settle: notUsed,
+      recordStepIfHeld: notUsed,
+      recordStepInTransactionIfHeld: notUsed,
       completeIfHeld: notUsed,
       assertNotAborted: notUsed,
+      findHalfFinished: notUsed,
+      countStranded: notUsed,
+      takeOverHalfFinished: notUsed,
       releaseIfHeld: notUsed,
     },
+    placeOf: () => ({ bucket: '1970-01-01', id: '' }),
     transaction: () => {
       runs += 1;
       return Promise.reject(new Error('serialization failure'));
@@ -31,6 +42,7 @@ describe('a completion that the database never chooses', () => {
       ...{
         store,
         claim: undefined,
+        policy: { recording: 'FULL', maxResponseBytes: 100 } as const,
         work: () => Promise.resolve('done'),
         serialize: (text: string) => Buffer.from(text),
       },

@@ -19,7 +19,11 @@ const FORBIDDEN: readonly (readonly [importer: string, imported: string, reason:
   ['src/idempotency/client/example.ts', someFile('src/idempotency/server'), 'A client runs without a server'],
   ['src/idempotency/client/example.ts', 'src/idempotency/store/store.ts', 'A client runs without a server'],
   ['src/idempotency/server/example.ts', someFile('src/idempotency/client'), 'A server runs without a client'],
-  ['src/idempotency/server/example.ts', 'src/idempotency/store/sql.ts', 'The server leans on what a store guarantees'],
+  [
+    'src/idempotency/server/example.ts',
+    'src/idempotency/store/sql/claim.ts',
+    'The server leans on what a store guarantees',
+  ],
   ['src/idempotency/store/example.ts', someFile('src/idempotency/server'), 'A store keeps records'],
   ['src/idempotency/store/example.ts', someFile('src/idempotency/client'), 'A store keeps records'],
   ['src/payments/example.ts', 'src/idempotency/errors.ts', 'The library is used through idempotency/index'],
@@ -57,7 +61,7 @@ const ALLOWED: readonly (readonly [importer: string, imported: string])[] = [
   ['src/payments/example.ts', 'src/gen/prisma/client.ts'],
   ['src/database/example.ts', '@prisma/adapter-pg'],
   ['src/database/example.ts', 'pg'],
-  ['src/idempotency/index.ts', 'src/idempotency/store/sql.ts'],
+  ['src/idempotency/index.ts', 'src/idempotency/store/sql/claim.ts'],
   ['src/idempotency/server/example.ts', 'src/idempotency/store/store.ts'],
   ['src/idempotency/server/example.ts', 'src/idempotency/wire/metadata.ts'],
   ['src/idempotency/client/example.ts', 'src/idempotency/policy.ts'],
@@ -82,13 +86,13 @@ const METADATA_NAMES = [
 const SPELLINGS: readonly (readonly [filePath: string, text: string, reason?: string])[] = [
   ...METADATA_NAMES.map((name) => ['src/ops/example.ts', `export const name = '${name}';`, 'spells metadata'] as const),
   ['src/idempotency/server/example.ts', 'export const name = `Request-Id`;', 'spells metadata'],
-  ['src/idempotency/store/sql.ts', "export const name = 'request-id';", 'spells metadata'],
+  ['src/idempotency/store/sql/claim.ts', "export const name = 'request-id';", 'spells metadata'],
   ['src/idempotency/wire/metadata.ts', "export const name = 'request-id';"],
   ['src/ops/example.ts', "export const text = 'retry refused: no request-id';"],
   ['src/idempotency/store/example.ts', 'export const q = `SELECT 1 FROM idempotency_record`;', 'spell record SQL'],
   ['src/database/example.ts', "export const day = 'idempotency_record_20261130';", 'spell record SQL'],
   ['src/idempotency/wire/metadata.ts', "export const table = 'idempotency_record';", 'spell record SQL'],
-  ['src/idempotency/store/sql.ts', 'export const q = `SELECT 1 FROM idempotency_record`;'],
+  ['src/idempotency/store/sql/claim.ts', 'export const q = `SELECT 1 FROM idempotency_record`;'],
   ['src/ops/example.ts', "export const metric = 'idempotency_records';"],
 ];
 

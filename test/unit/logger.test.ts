@@ -94,6 +94,35 @@ test.each([
   expect(parse(write([event])[0])['level']).toBe(level);
 });
 
+test.each([
+  ['completed', 0, 'info'],
+  ['overtaken', 10, 'info'],
+  ['failed', 14, 'warn'],
+] as const)('a request that was resumed and %s is a line like that of a call', (result, code, level) => {
+  const { requestId, durationMs, published } = CALL;
+  const scope = 'account-1';
+  const lines = write([
+    {
+      ...{ type: 'resumed', path: PATH, scope, result, code, attempt: 2 },
+      requestId: requestId ?? '',
+      durationMs,
+      published,
+    },
+  ]);
+  const ofCall = parse(write([{ ...CALL, code, attempt: 2 }])[0]);
+  const line = parse(lines[0]);
+  expect(lines).toHaveLength(1);
+  expect(line).toEqual({
+    ...{ ...ofCall, outcome: undefined, time: line['time'] },
+    ...{ level, msg: 'resumed request', result },
+  });
+});
+
+test('half-finished requests without a handler are an error line', () => {
+  const line = parse(write([{ type: 'stranded', path: PATH, records: 3 }])[0]);
+  expect(line).toMatchObject({ level: 'error', method: PATH, records: 3 });
+});
+
 test('the level of the logger holds', () => {
   expect(write([CALL, { ...CALL, outcome: 'mismatch' }], 'warn')).toHaveLength(1);
 });
@@ -149,7 +178,7 @@ test('what the metrics count is not logged as well', () => {
   const events: ServerEvent[] = [
     { type: 'admitted', path: PATH, outcome: 'claimed' },
     { type: 'claim', path: PATH, durationMs: 1 },
-    { type: 'execution', path: PATH, durationMs: 1 },
+    { type: 'execution', path: PATH, durationMs: 1, leaseMs: 30_000 },
     { type: 'takeover', path: PATH },
     { type: 'fenced', path: PATH },
     { type: 'released', path: PATH },

@@ -71,6 +71,15 @@ test('replays count by the recorded code too', async () => {
   expect(await value(`idempotency_requests_total{${CREATE_LABELS},outcome="replayed"}`)).toBe(2);
 });
 
+test.each(['completed', 'failed', 'overtaken'] as const)('a resumed request counts as %s', async (result) => {
+  const call = { scope: 'account-1', requestId: 'key', code: 0, attempt: 2, durationMs: 1, published: {} };
+  metrics.onServerEvent({ type: 'resumed', path: CREATE, result, ...call });
+  for (const other of ['completed', 'failed', 'overtaken']) {
+    const counted = await value(`idempotency_resumed_total{${CREATE_LABELS},result="${other}"}`);
+    expect(counted).toBe(other === result ? 1 : 0);
+  }
+});
+
 test.each([
   ['takeover', 'idempotency_takeovers_total'],
   ['fenced', 'idempotency_fenced_total'],
@@ -90,7 +99,7 @@ test.each([
   ['execution', 'idempotency_execution_duration_seconds', 3_000, 5],
   ['execution', 'idempotency_execution_duration_seconds', 20_000, 30],
 ] as const)('%s goes into %s: %d ms within %d s and not less (case M4)', async (type, name, durationMs, bucket) => {
-  metrics.onServerEvent({ type, path: CREATE, durationMs });
+  metrics.onServerEvent({ type, path: CREATE, durationMs, leaseMs: 30_000 });
   const buckets = (await series()).filter((one) => one.startsWith(`${name}_bucket`) && one.includes('CreatePayment'));
   const filled: string[] = [];
   for (const one of buckets) if ((await value(one)) === 1) filled.push(one);
