@@ -30,8 +30,14 @@ const ARROWS = [
   {
     target: './src/idempotency/server',
     from: './src/idempotency/store',
-    except: ['./store.ts'],
+    except: ['./store.ts', './outcomes.ts'],
     message: 'The server leans on what a store guarantees, which store/store.ts says, not on how one does it.',
+  },
+  {
+    target: './src/idempotency/intents',
+    from: ['./src/idempotency/client', './src/idempotency/server', './src/idempotency/store'],
+    except: ['./database.ts', './database-error.ts'],
+    message: 'A caller keeps intents without a server and its records.',
   },
   {
     target: './src/idempotency/store',
@@ -63,6 +69,16 @@ const ARROWS = [
     target: './src/payments',
     from: './src/ops',
     message: 'Payments do not know who watches them; app passes a callback.',
+  },
+  {
+    target: './src/payments',
+    from: './src/card-network',
+    message: 'Payments and the card network are two companies: they meet on the wire.',
+  },
+  {
+    target: './src/card-network',
+    from: ['./src/payments', './src/outbox', './src/receipts', './src/ops'],
+    message: 'The card network is a service of its own and knows none of ours.',
   },
   {
     target: './src/ops',
@@ -110,11 +126,11 @@ const METADATA_SPELLING = spelling(
 /** `idempotency_records` is a metric. */
 const RECORD_SPELLING = spelling(
   'idempotency_record(?!s)',
-  'Only src/idempotency/store/sql.ts and the migrations spell record SQL, so that every guard is found in one place.',
+  'Only src/idempotency/store/sql/ and the migrations spell record SQL, so that every guard is found in one place.',
 );
 
 /** The files that hold the SQL of records. */
-const RECORD_SQL_FILES = ['src/idempotency/store/sql.ts'];
+const RECORD_SQL_FILES = ['src/idempotency/store/sql/*.ts'];
 
 export default defineConfig(
   globalIgnores(['src/gen/', 'dist/', 'coverage/', '.data/']),
