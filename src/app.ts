@@ -30,6 +30,8 @@ import { startOpsServer } from './ops/http';
 import { logServerEvents } from './ops/logger';
 import { startMaintenance } from './ops/maintenance';
 import { createMetrics } from './ops/metrics';
+import { logReconciliationEvents } from './ops/reconciliation-log';
+import { createReconciliationMetrics } from './ops/reconciliation-metrics';
 import { createReflection } from './ops/reflection';
 import { logRetentionEvents } from './ops/retention-log';
 import { createRetentionMetrics } from './ops/retention-metrics';
@@ -40,6 +42,8 @@ import { createNetworkAuthorizer } from './payments/network-authorizer';
 import { createPaymentsService } from './payments/payments-service';
 import { createReceiptDelivery } from './receipts/deliver-receipt';
 import { createReceiptsClient } from './receipts/receipts-client';
+import { FINDING_KINDS } from './reconciliation/findings';
+import { startReconciliationJob } from './reconciliation/reconciliation-job';
 import { StartRefused, takeExclusives } from './start-up';
 import { version } from './version';
 
@@ -120,7 +124,8 @@ async function startParts(
     onError: (error) => logger.warn({ reason: error.message }, 'a database connection was lost'),
   });
   onStop(() => database.close());
-  const authorizer = given ?? (await reachCardNetwork(config, connectionString, logger, onStop));
+  const networkAddress = given === undefined ? await findCardNetwork(config, connectionString, logger, onStop) : '';
+  const authorizer = given ?? reachCardNetwork(networkAddress, onStop);
   const store = await openStore({ business: database.business, records: database.store, policies: keyed });
 
   const metrics = createMetrics({ version, policies: served });
@@ -143,6 +148,20 @@ async function startParts(
     onError: (error) => logger.error(error, 'a round of retention could not be run'),
   });
   onStop(() => maintenance.stop());
+
+  if (config.reconcileIntervalMs > 0 && networkAddress !== '') {
+    const count = createReconciliationMetrics(metrics.registry, FINDING_KINDS);
+    const log = logReconciliationEvents(logger);
+    const job = await startReconciliationJob({
+      ...{ prisma: database.business, records: database.store, networkAddress, intervalMs: config.reconcileIntervalMs },
+      onEvent: (event) => {
+        count(event);
+        log(event);
+      },
+      onError: (error) => logger.error(error, 'our books could not be compared with those of the card network'),
+    });
+    onStop(() => job.stop());
+  }
 
   const relay = startRelay(config, database, logger, onStop);
   const outbox = createOutbox(relay === undefined ? {} : { onAdded: () => relay.wake() });
@@ -185,21 +204,22 @@ async function startParts(
   return { grpcPort, opsPort: ops.port };
 }
 
-/** The card network that the config names, or a simulator of our own, which ends with us. */
-async function reachCardNetwork(
+/** Address of the card network that the config names, or of a simulator of our own, which ends with us. */
+async function findCardNetwork(
   { cardNetworkAddress }: Config,
   connectionString: string,
   logger: Logger,
   onStop: OnStop,
-): Promise<Authorizer> {
-  let address = cardNetworkAddress;
-  if (address === undefined) {
-    const onExit = (how: string): void =>
-      logger.error({ how }, 'the card network simulator has ended: no payment can be made until a new start');
-    const network = await startCardNetworkProcess({ connectionString, onExit });
-    onStop(() => network.stop());
-    address = network.address;
-  }
+): Promise<string> {
+  if (cardNetworkAddress !== undefined) return cardNetworkAddress;
+  const onExit = (how: string): void =>
+    logger.error({ how }, 'the card network simulator has ended: no payment can be made until a new start');
+  const network = await startCardNetworkProcess({ connectionString, onExit });
+  onStop(() => network.stop());
+  return network.address;
+}
+
+function reachCardNetwork(address: string, onStop: OnStop): Authorizer {
   const authorizer = createNetworkAuthorizer({ address });
   onStop(async () => authorizer.close());
   return authorizer;

@@ -86,6 +86,14 @@ export const SETTINGS = {
     description: 'card network (`cardnetwork.v1`) to use instead of a simulator in a process of its own',
     parse: target,
   }),
+  reconcileIntervalMs: setting({
+    variable: 'RECONCILE_INTERVAL_MS',
+    defaultValue: 0,
+    description:
+      'how often payments are compared with the charges of the card network, milliseconds; 0 is never. It only looks: ' +
+      '`npx grpc-idempotency reconcile --repair` repairs',
+    parse: wholeNumber(0, 2_147_483_647),
+  }),
   receiptsAddress: setting<string | undefined>({
     variable: 'RECEIPTS_ADDRESS',
     defaultValue: undefined,

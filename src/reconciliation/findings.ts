@@ -1,0 +1,104 @@
+/** What the two books can disagree about. */
+export const FINDING_KINDS = [
+  'orphaned_charge',
+  'uncharged_payment',
+  'duplicate_payment',
+  'amount_mismatch',
+  'refund_mismatch',
+] as const;
+
+/** One of `FINDING_KINDS`. */
+export type FindingKind = (typeof FINDING_KINDS)[number];
+
+/** An amount that the card network holds for us. One that was declined is none. */
+export interface Charge {
+  readonly authorizationId: string;
+  /** The id of the payment that it was asked for. */
+  readonly reference: string;
+  /** The derived key that it was asked for under. */
+  readonly requestId: string;
+  /** In the smallest unit of the currency. */
+  readonly amountMinor: bigint;
+  readonly currency: string;
+  /** What was given back of it. */
+  readonly refundedMinor: bigint;
+  /** By the clock of the network, milliseconds since 1970. */
+  readonly createdAtMs: number;
+}
+
+/** A payment, as far as a finding tells of it. */
+export interface FoundPayment {
+  readonly paymentId: string;
+  readonly scope: string;
+  readonly orderId: string;
+  readonly authorizationId: string;
+  readonly amountMinor: bigint;
+  readonly currency: string;
+}
+
+/** Something that the two books disagree about. */
+export type Finding =
+  /** The network holds money that none of our payments stands for. */
+  | { readonly kind: 'orphaned_charge'; readonly charge: Charge }
+  /** A live payment for which the network holds nothing. */
+  | { readonly kind: 'uncharged_payment'; readonly payment: FoundPayment }
+  /** A live and charged payment of an order that has an older one. */
+  | {
+      readonly kind: 'duplicate_payment';
+      readonly payment: FoundPayment;
+      readonly charge: Charge;
+      readonly keptPaymentId: string;
+    }
+  /** The network holds another amount than the payment says. */
+  | { readonly kind: 'amount_mismatch'; readonly payment: FoundPayment; readonly charge: Charge }
+  /** The network gave back less than was refunded here, or more than was asked for here. */
+  | {
+      readonly kind: 'refund_mismatch';
+      readonly payment: FoundPayment;
+      readonly charge: Charge;
+      /** Refunds of ours that are done. */
+      readonly doneMinor: bigint;
+      /** With those that are under way. */
+      readonly askedMinor: bigint;
+    };
+
+/** What became of a finding. */
+export type Outcome =
+  /** It was only looked for. */
+  | { readonly kind: 'found' }
+  | { readonly kind: 'repaired'; readonly how: string }
+  /** At the repair it was no longer so: somebody else has ended it. */
+  | { readonly kind: 'gone' }
+  /** It waits for a person, or for another run. */
+  | { readonly kind: 'left'; readonly why: string };
+
+/** A finding and what became of it. */
+export interface ReportedFinding {
+  readonly finding: Finding;
+  readonly outcome: Outcome;
+}
+
+/** Something that the books disagree about and that may be on its way: nothing is done about it. */
+export interface UnderWay {
+  readonly subject: 'charge' | 'payment';
+  /** Of the authorization, or of the payment. */
+  readonly id: string;
+  /** `young`: made just now. `claimed`: its request is half finished, and a retry goes on with it. */
+  readonly why: 'young' | 'claimed';
+}
+
+/** What a reconciliation found and did. */
+export interface Report {
+  readonly since: Date;
+  /** Whether it was to repair what it finds. */
+  readonly repair: boolean;
+  /** Payments whose charge the network holds. */
+  readonly agreed: number;
+  readonly underWay: readonly UnderWay[];
+  readonly findings: readonly ReportedFinding[];
+}
+
+/** Whether anything is left that somebody has to look at. */
+export function needsSomebody({ findings }: Report): boolean {
+  return findings.some(({ outcome }) => outcome.kind === 'found' || outcome.kind === 'left');
+}

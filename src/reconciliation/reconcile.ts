@@ -1,0 +1,99 @@
+import type { Outbox } from '../outbox/outbox';
+import type { Books, Comparison } from './comparison';
+import type { ReconciliationListener } from './events';
+import { findOrphanedCharges } from './find-orphaned-charges';
+import { findDuplicatePayments, findUnchargedPayments } from './find-payments';
+import {
+  type Finding,
+  FINDING_KINDS,
+  type FindingKind,
+  type Outcome,
+  type Report,
+  type ReportedFinding,
+} from './findings';
+import { repairOrphanedCharge } from './repair-orphaned-charge';
+import { repairDuplicatePayment, repairUnchargedPayment } from './repair-payment';
+
+/** What a reconciliation works with. */
+export interface ReconciliationOptions extends Books {
+  /** Takes the events of payments that are recorded. */
+  readonly outbox: Outbox;
+  /** Charges and payments made at this time or later are compared, each with its counterpart of any time. */
+  readonly since: Date;
+  /** False only looks. */
+  readonly repair: boolean;
+  /** Told what was found and what became of it. Default: nobody. */
+  readonly onEvent?: ReconciliationListener;
+}
+
+/**
+ * Compares our books with those of the card network (design part 6), and repairs what can be repaired safely. Safe to run
+ * at any time, by several at once, and again after it was cut off: what may still be running is left alone, every refund
+ * goes by a key derived from that of its charge, and every change of ours is made only while what was found still holds.
+ *
+ * Between the two comparisons it keeps the ids of the payments it has seen in memory.
+ *
+ * @throws what the database or the network said where the books could not be read; nothing was repaired then
+ */
+export async function reconcile(options: ReconciliationOptions): Promise<Report> {
+  const { prisma, network, statusOf, quietMs, since, repair, onEvent } = options;
+  const [clock] = await prisma.$queryRaw<{ nowMs: number }[]>`
+    SELECT (extract(epoch FROM now()) * 1000)::float8 AS "nowMs"`;
+  if (clock === undefined) throw new Error('the database told no time');
+  const comparison: Comparison = {
+    ...{ prisma, network, statusOf, quietMs, since, nowMs: clock.nowMs },
+    ...{ charged: new Set(), findings: [], underWay: [] },
+  };
+  await findOrphanedCharges(comparison);
+  await findUnchargedPayments(comparison);
+  await findDuplicatePayments(comparison);
+
+  const { findings: found, underWay, charged } = comparison;
+  const agreed = charged.size;
+  onEvent?.({
+    ...{ type: 'compared', found: countByKind(found), agreed, underWay: underWay.length, atMs: clock.nowMs },
+  });
+  const findings: ReportedFinding[] = [];
+  for (const finding of found) {
+    const outcome = repair ? await settle(options, finding, agreed) : ({ kind: 'found' } as const);
+    if (repair) onEvent?.({ type: 'settled', kind: finding.kind, finding, outcome });
+    findings.push({ finding, outcome });
+  }
+  return { since, repair, agreed, underWay, findings };
+}
+
+/** One that fails must not keep the others from being repaired. */
+async function settle(options: ReconciliationOptions, finding: Finding, agreed: number): Promise<Outcome> {
+  // Of another network, or of an empty database, everything here would be wrong, and the repair a disaster.
+  if (agreed === 0) {
+    return {
+      kind: 'left',
+      why: 'the books have no payment in common: is it the right database and the right network? an earlier --since may show',
+    };
+  }
+  try {
+    return await repairOne(options, finding);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { kind: 'left', why: `the repair failed, and may be run again: ${reason}` };
+  }
+}
+
+function repairOne(options: ReconciliationOptions, finding: Finding): Promise<Outcome> {
+  switch (finding.kind) {
+    case 'orphaned_charge':
+      return repairOrphanedCharge(options, finding.charge);
+    case 'uncharged_payment':
+      return repairUnchargedPayment(options, finding.payment);
+    case 'duplicate_payment':
+      return repairDuplicatePayment(options, finding);
+    case 'amount_mismatch':
+    case 'refund_mismatch':
+      return Promise.resolve({ kind: 'left', why: 'which book is right is for a person' });
+  }
+}
+
+function countByKind(findings: readonly Finding[]): Readonly<Record<FindingKind, number>> {
+  const count = (kind: FindingKind): number => findings.filter((finding) => finding.kind === kind).length;
+  return Object.fromEntries(FINDING_KINDS.map((kind) => [kind, count(kind)])) as Record<FindingKind, number>;
+}
