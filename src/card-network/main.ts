@@ -6,6 +6,9 @@ import { OperatorError } from '../operator-error';
 import { readCardNetworkEnvironment } from './environment';
 import { startCardNetwork } from './start-card-network';
 
+/** A database that gives no answer keeps no process; milliseconds. */
+const STOP_WITHIN_MS = 1_500;
+
 /** What the process tells who started it. */
 export interface FromCardNetwork {
   readonly address: string;
@@ -15,6 +18,7 @@ async function main(): Promise<void> {
   const starting = startCardNetwork(readCardNetworkEnvironment(process.env));
   let stopping: Promise<void> | undefined;
   const stop = (): void => {
+    setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref();
     stopping ??= starting.then((network) => network.stop()).then(() => process.exit(0), fail);
   };
   const isChild = process.send !== undefined;

@@ -5,7 +5,7 @@ import type { FromCardNetwork } from './main';
 import type { CardNetwork } from './start-card-network';
 
 /** How long the simulator may take to end before it is ended, milliseconds. */
-const STOP_WITHIN_MS = 5_000;
+const STOP_WITHIN_MS = 2_000;
 
 /** What the process of the simulator is started with. */
 export interface CardNetworkProcessOptions {

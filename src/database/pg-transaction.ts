@@ -5,7 +5,11 @@ import { sendJoined } from './pg-joined-query';
 /** A statement that begins so is kept back and goes to the server together with the COMMIT. */
 export const SENT_WITH_COMMIT = '/* sent with COMMIT */';
 
+/** What the driver adapter sends behind its BEGIN. */
 const SET_TRANSACTION = 'SET TRANSACTION ';
+const SET_ISOLATION_LEVEL = `${SET_TRANSACTION}ISOLATION LEVEL `;
+
+const PLAIN_BEGIN = 'BEGIN';
 
 const NOTHING: QueryArrayResult = { command: '', rowCount: null, oid: 0, fields: [], rows: [] };
 
@@ -16,7 +20,7 @@ export interface TransactionBounds {
 }
 
 /** A statement as the driver adapter gives it, with what `pg` takes and its types leave out. */
-type Statement = QueryArrayConfig<unknown[]> & { readonly query_timeout?: number };
+type Statement = QueryArrayConfig<unknown[]> & { readonly query_timeout?: number; readonly queryMode?: 'extended' };
 
 /**
  * A pooled connection for one transaction, as the driver adapter sees it. It saves the round trips in which nothing is
@@ -29,7 +33,7 @@ type Statement = QueryArrayConfig<unknown[]> & { readonly query_timeout?: number
  * - A connection that is not idle when it is released is closed.
  */
 export class PgTransaction {
-  #begin = 'BEGIN';
+  #begin = PLAIN_BEGIN;
   /** The answer to BEGIN; undefined while nothing was sent. */
   #begun: Promise<unknown> | undefined;
   #last: Statement | undefined;
@@ -52,13 +56,16 @@ export class PgTransaction {
     return this;
   }
 
-  query(statement: Statement): Promise<QueryArrayResult> {
+  query(given: Statement): Promise<QueryArrayResult> {
+    // Without a name and parameters it would go as a simple query, which may hold several statements, a COMMIT too.
+    const statement: Statement = { ...given, queryMode: 'extended' };
     const { text } = statement;
     if (text === 'COMMIT') return this.#commit();
     if (text === 'ROLLBACK') return this.#rollback();
-    if (this.#ended) return Promise.reject(new Error('the transaction has ended; the statement was not run'));
+    if (this.#ended) return Promise.reject(hasEnded());
     if (text === 'BEGIN') return Promise.resolve(NOTHING);
-    if (text.startsWith(SET_TRANSACTION) && this.#begun === undefined) {
+    // Only the first: another would take the level away that was asked for.
+    if (text.startsWith(SET_ISOLATION_LEVEL) && this.#begin === PLAIN_BEGIN && this.#begun === undefined) {
       this.#begin = `BEGIN ${text.slice(SET_TRANSACTION.length)}`;
       return Promise.resolve(NOTHING);
     }
@@ -87,6 +94,8 @@ export class PgTransaction {
     // A statement that runs before BEGIN was answered would outlive a BEGIN that failed.
     await this.#begun;
     if (this.#unusable) throw new Error('the transaction could not begin; the statement was not run');
+    // Behind a ROLLBACK it would run outside of any transaction and stay.
+    if (this.#ended) throw hasEnded();
     return this.client.query(statement);
   }
 
@@ -130,4 +139,8 @@ export class PgTransaction {
       throw asLostConnection(error);
     });
   }
+}
+
+function hasEnded(): Error {
+  return new Error('the transaction has ended; the statement was not run');
 }

@@ -1,5 +1,5 @@
 import { type Metadata, status } from '@grpc/grpc-js';
-import { isReservedTrailer } from './wire/metadata';
+import { isReservedTrailer, isSingleValueTrailer } from './wire/metadata';
 
 /** `ErrorInfo.domain` of every refusal of this package. */
 export const ERROR_DOMAIN = 'idempotency.v1';
@@ -42,7 +42,10 @@ export interface Refusal {
   readonly reason: RefusalReason;
   /** For the engineer who reads it: names the thing and the next step. Never holds a key or anything internal. */
   readonly message: string;
-  /** The least wait before the next attempt, milliseconds; only where the reason's hint is `later`. */
+  /**
+   * The least wait before the next attempt, milliseconds; only where the reason's hint is `later`. Left out there, the
+   * caller is asked to stop all the same.
+   */
   readonly retryAfterMs?: number;
   /** What the answer is about, once the running attempt has said so. */
   readonly resource?: string;
@@ -109,11 +112,14 @@ export class Rejection {
  *
  * @param trailers recorded and replayed with it, such as binary details of the service's own; those of google.rpc
  *   take the place of the ones made of the error's fields
- * @throws TypeError that names a trailer which is not a service's to set
+ * @throws TypeError that names a trailer which is not a service's to set, or of which HTTP/2 carries one value only
  */
 export function reject(error: StatusError, trailers?: Metadata): Rejection {
-  const reserved = Object.keys(trailers?.getMap() ?? {}).filter(isReservedTrailer);
+  const names = Object.keys(trailers?.getMap() ?? {});
+  const reserved = names.filter(isReservedTrailer);
   if (reserved.length > 0) throw new TypeError(`trailers that a service can't set: ${reserved.join(', ')}`);
+  const repeated = names.filter((name) => isSingleValueTrailer(name) && (trailers?.get(name).length ?? 0) > 1);
+  if (repeated.length > 0) throw new TypeError(`trailers of one value at most: ${repeated.join(', ')}`);
   return new Rejection(error, trailers);
 }
 

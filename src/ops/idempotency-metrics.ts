@@ -21,6 +21,16 @@ const CLAIM_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2
 /** Seconds. From a local insert to a handler that waits for others. */
 const EXECUTION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
+/** Above 1/3 a lease was renewed at least once; above 1 it lived by its renewals. */
+const RATIOS = [0.01, 0.05, 0.1, 0.25, 0.33, 0.5, 0.75, 1, 2, 5, 10];
+
+/** Up to what a gRPC message holds by default. */
+const BYTES = [64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304];
+
+const RENEWAL_RESULTS = ['renewed', 'lost', 'busy', 'failed'] as const;
+const RESUME_RESULTS = ['completed', 'failed', 'overtaken'] as const;
+const SETTLEMENT_RESULTS = ['committed', 'never_committed', 'lost', 'unsettled'] as const;
+
 /**
  * The `idempotency_*` family of design 3.4, fed by the events of the library. Labels are bounded: service, method,
  * outcome and code, never a key, a scope or a text (case M1).
@@ -48,6 +58,28 @@ export function createIdempotencyMetrics(registry: Registry, policies: readonly 
     CLAIM_BUCKETS,
   );
   const executions = histogram('idempotency_execution_duration_seconds', 'How long handlers ran.', EXECUTION_BUCKETS);
+  const leaseUsed = histogram('idempotency_lease_used_ratio', 'Duration of handlers as a part of the lease.', RATIOS);
+  const responses = histogram('idempotency_response_bytes', 'Size of the answers of attempts.', BYTES);
+  const renewals = new Counter({
+    name: 'idempotency_lease_renewals_total',
+    help: 'Tries to prolong the lease of a running attempt, by what became of them.',
+    labelNames: [...METHOD, 'result'],
+    registers,
+  });
+  const settled = new Counter({
+    name: 'idempotency_settled_commits_total',
+    help: 'Commits whose answer was lost, by what was found out.',
+    labelNames: [...METHOD, 'result'],
+    registers,
+  });
+  const resumed = new Counter({
+    name: 'idempotency_resumed_total',
+    help: 'Half-finished requests that were resumed in the background, by what became of them.',
+    labelNames: [...METHOD, 'result'],
+    registers,
+  });
+  const limits = counter('idempotency_execution_limit_total', 'Attempts that ran longer than max_execution.');
+  const parked = counter('idempotency_parked_total', 'Requests that were tried too often and wait for a person.');
   const takeovers = counter('idempotency_takeovers_total', 'Claims taken over after their lease.');
   const fenced = counter('idempotency_fenced_total', 'Writes refused because the claim had gone to another attempt.');
   const released = counter('idempotency_released_total', 'Claims given up, so that the key was free again.');
@@ -58,8 +90,11 @@ export function createIdempotencyMetrics(registry: Registry, policies: readonly 
     byPath.set(`/${service}/${method}`, labels);
     for (const outcome of ADMISSION_OUTCOMES) requests.inc({ ...labels, outcome }, 0);
     for (const code of GRPC_CODES) replays.inc({ ...labels, grpc_code: code }, 0);
-    for (const metric of [claims, executions]) metric.zero(labels);
-    for (const metric of [takeovers, fenced, released]) metric.inc(labels, 0);
+    for (const result of RENEWAL_RESULTS) renewals.inc({ ...labels, result }, 0);
+    for (const result of RESUME_RESULTS) resumed.inc({ ...labels, result }, 0);
+    for (const result of SETTLEMENT_RESULTS) settled.inc({ ...labels, result }, 0);
+    for (const metric of [claims, executions, leaseUsed, responses]) metric.zero(labels);
+    for (const metric of [takeovers, fenced, released, limits, parked]) metric.inc(labels, 0);
   }
 
   return (event: ServerEvent) => {
@@ -72,16 +107,32 @@ export function createIdempotencyMetrics(registry: Registry, policies: readonly 
       case 'claim':
         return claims.observe({ ...labels }, event.durationMs / 1000);
       case 'execution':
+        leaseUsed.observe({ ...labels }, event.durationMs / event.leaseMs);
         return executions.observe({ ...labels }, event.durationMs / 1000);
+      case 'recorded':
+      case 'too_large':
+        return responses.observe({ ...labels }, event.responseBytes);
+      case 'renewal':
+        return renewals.inc({ ...labels, result: event.result });
+      case 'settled':
+        return settled.inc({ ...labels, result: event.result });
+      case 'resumed':
+        return resumed.inc({ ...labels, result: event.result });
+      case 'parked':
+        return parked.inc({ ...labels });
+      case 'execution_limit':
+        return limits.inc({ ...labels });
       case 'takeover':
         return takeovers.inc({ ...labels });
       case 'fenced':
         return fenced.inc({ ...labels });
       case 'released':
+      case 'lease_ended':
         return released.inc({ ...labels });
       case 'call':
       case 'fault':
-        // Counted by `admitted` and by the codes of grpc_server_handled_total.
+      case 'stranded':
+        // Counted by `admitted` and by the codes of grpc_server_handled_total, or of methods that have no series here.
         return;
     }
   };

@@ -1,10 +1,11 @@
 import { status } from '@grpc/grpc-js';
 import { type DestinationStream, type LevelWithSilent, type Logger, pino, stdTimeFunctions } from 'pino';
-import type { ServerEvent, ServerEventListener } from '../idempotency/index';
+import type { PublishedFields, ServerEvent, ServerEventListener } from '../idempotency/index';
 import { errorStack } from './error-stack';
 import { grpcCode } from './grpc-labels';
 
 type CallEvent = Extract<ServerEvent, { type: 'call' }>;
+type ResumedEvent = Extract<ServerEvent, { type: 'resumed' }>;
 
 /** Where log lines go, and which. */
 export interface LoggerOptions {
@@ -31,7 +32,8 @@ export function createLogger({ level, destination }: LoggerOptions): Logger {
 /**
  * Writes one line per keyed call (design 3.5) and one per fault.
  *
- * A call's line has `requestId`, `method`, `outcome`, `attempt`, `code`, `reason`, `durationMs`, and what the handler
+ * A call's line has `requestId`, `method`, `outcome`, `attempt`, `code`, `reason`, `observed` (a policy that only observes
+ * let it through), `durationMs`, and what the handler
  * published as `published.<name>`: flat, for search, and never in the way of a field of ours. It is `info` for what is
  * expected of callers that retry, `warn` for what somebody should look at, `error` where the service failed. A fault's
  * line is `error` and has the stacks of the error as `err`. No line holds a request or an answer.
@@ -43,9 +45,28 @@ export function logServerEvents(logger: Logger): ServerEventListener {
         return logger[callLevel(event)](callFields(event), 'keyed call');
       case 'fault':
         return logger.error({ method: event.path, err: event.error }, event.what);
+      case 'too_large':
+        return logger.warn(
+          { method: event.path, responseBytes: event.responseBytes, limit: event.limit },
+          'an answer was too large to be recorded; its retries are refused',
+        );
+      case 'execution_limit':
+        return logger.warn({ method: event.path }, 'an attempt runs longer than max_execution; its lease runs out');
+      case 'settled':
+        return logger.warn({ method: event.path, result: event.result }, 'the outcome of a commit was settled');
+      case 'lease_ended':
+        return logger.warn({ method: event.path }, 'a lease was ended early; the next attempt need not wait');
+      case 'parked':
+        return logger.error({ method: event.path }, 'a request was tried too often and waits for a person');
+      case 'resumed':
+        return logger[event.result === 'failed' ? 'warn' : 'info'](resumedFields(event), 'resumed request');
+      case 'stranded':
+        return logger.error({ method: event.path, records: event.records }, 'half-finished requests have no handler');
       case 'admitted':
       case 'claim':
       case 'execution':
+      case 'recorded':
+      case 'renewal':
       case 'takeover':
       case 'fenced':
       case 'released':
@@ -55,8 +76,7 @@ export function logServerEvents(logger: Logger): ServerEventListener {
   };
 }
 
-function callFields({ requestId, path, outcome, attempt, code, reason, durationMs, published }: CallEvent) {
-  const publishedFields = Object.entries(published).map(([name, value]) => [`published.${name}`, value] as const);
+function callFields({ requestId, path, outcome, attempt, code, reason, observed, durationMs, published }: CallEvent) {
   return {
     requestId,
     method: path,
@@ -64,9 +84,26 @@ function callFields({ requestId, path, outcome, attempt, code, reason, durationM
     attempt,
     code: grpcCode(code),
     reason,
-    durationMs: Math.round(durationMs * 1000) / 1000,
-    ...Object.fromEntries(publishedFields),
+    observed,
+    durationMs: toMicroseconds(durationMs),
+    ...publishedFields(published),
   };
+}
+
+function resumedFields({ requestId, path, result, attempt, code, durationMs, published }: ResumedEvent) {
+  return {
+    ...{ requestId, method: path, result, attempt, code: grpcCode(code), durationMs: toMicroseconds(durationMs) },
+    ...publishedFields(published),
+  };
+}
+
+function publishedFields(published: PublishedFields): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(published).map(([name, value]) => [`published.${name}`, value]));
+}
+
+/** Milliseconds with no more digits than they are worth. */
+function toMicroseconds(durationMs: number): number {
+  return Math.round(durationMs * 1000) / 1000;
 }
 
 function callLevel({ outcome, code, reason }: CallEvent): 'info' | 'warn' | 'error' {

@@ -1,11 +1,12 @@
 import type { Policy } from '../../gen/proto/idempotency/v1/policy';
+import { LONGEST_TIMER_MS } from '../longest-timer';
 import { type KeyRequirement, type Level, type MethodPolicy, POLICY_DEFAULTS } from '../policy';
 import type { MethodSource } from './method-source';
 import { askedKey, enforcement, keyFormat, recording } from './policy-modes';
 import {
   durationMs,
   LONGEST_KEPT_MS,
-  LONGEST_TIMER_MS,
+  LONGEST_KEY_AGE_MS,
   maxResponseBytes,
   type RefuseSetting,
   refuseUnsupported,
@@ -62,12 +63,16 @@ type Times = Pick<MethodPolicy, 'leaseMs' | 'maxExecutionMs' | 'maxKeyAgeMs' | '
 
 function times(option: Policy, refuse: RefuseSetting): Times {
   const timed = (byDefaultMs: number) => ({ byDefaultMs, longestMs: LONGEST_TIMER_MS });
-  const kept = (byDefaultMs: number) => ({ byDefaultMs, longestMs: LONGEST_KEPT_MS });
+  const kept = { byDefaultMs: POLICY_DEFAULTS.retentionMs, longestMs: LONGEST_KEPT_MS };
+  const used = {
+    ...{ byDefaultMs: POLICY_DEFAULTS.maxKeyAgeMs, longestMs: LONGEST_KEY_AGE_MS },
+    since: ', since each of its days is a table',
+  };
   const leaseMs = durationMs('lease', option.lease, timed(POLICY_DEFAULTS.leaseMs), refuse);
   const execution = timed(POLICY_DEFAULTS.maxExecutionLeases * leaseMs);
   const maxExecutionMs = durationMs('max_execution', option.maxExecution, execution, refuse);
-  const maxKeyAgeMs = durationMs('max_key_age', option.maxKeyAge, kept(POLICY_DEFAULTS.maxKeyAgeMs), refuse);
-  const retentionMs = durationMs('retention', option.retention, kept(POLICY_DEFAULTS.retentionMs), refuse);
+  const maxKeyAgeMs = durationMs('max_key_age', option.maxKeyAge, used, refuse);
+  const retentionMs = durationMs('retention', option.retention, kept, refuse);
   const wait = { ...timed(POLICY_DEFAULTS.maxWaitMs), zero: true };
   const maxWaitMs = durationMs('max_wait', option.maxWait, wait, refuse);
   if (leaseMs >= retentionMs) refuse('lease', `less than the retention, ${retentionMs} ms; got ${leaseMs} ms`);

@@ -4,11 +4,11 @@ import type { Policy } from '../../gen/proto/idempotency/v1/policy';
 /** Takes note of a setting that can't be used: its name in the proto, and what was expected of it. */
 export type RefuseSetting = (setting: string, expected: string) => void;
 
-/** The longest wait of a Node timer; a longer one fires at once. */
-export const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
 /** A hundred years: beyond it dates leave what JavaScript and Postgres can both write. */
 export const LONGEST_KEPT_MS = 100 * 365 * 24 * 3_600_000;
+
+/** Three years and a leap day: every day of it has a table, and a process makes the missing ones before it serves. */
+export const LONGEST_KEY_AGE_MS = 1_096 * 24 * 3_600_000;
 
 /** An answer is read from the database as hexadecimal text, and a string of Node ends at half a gigabyte. */
 const LARGEST_RESPONSE_BYTES = 128 * 1024 * 1024;
@@ -19,6 +19,8 @@ export interface DurationLimits {
   readonly byDefaultMs: number;
   /** The longest, milliseconds. */
   readonly longestMs: number;
+  /** Why not longer, as an end of that sentence. Default: not said. */
+  readonly since?: string;
   /** Whether zero is one. Default false. */
   readonly zero?: boolean;
 }
@@ -30,14 +32,14 @@ export interface DurationLimits {
 export function durationMs(
   setting: string,
   duration: Duration | undefined,
-  { byDefaultMs, longestMs, zero = false }: DurationLimits,
+  { byDefaultMs, longestMs, since = '', zero = false }: DurationLimits,
   refuse: RefuseSetting,
 ): number {
   const ms = duration === undefined ? byDefaultMs : Number(duration.seconds) * 1000 + duration.nanos / 1e6;
   const whole = Number.isInteger(ms) && (ms > 0 || (zero && ms === 0));
   if (whole && ms <= longestMs) return ms;
   const kind = `${zero ? 'zero or ' : ''}a positive duration in whole milliseconds`;
-  refuse(setting, `${whole ? `at most ${longestMs} ms` : kind}; got ${ms} ms`);
+  refuse(setting, `${whole ? `at most ${longestMs} ms${since}` : kind}; got ${ms} ms`);
   return byDefaultMs;
 }
 

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { LONGEST_TIMER_MS } from '../longest-timer';
 import type { IdempotencyStore, TransactionLimits } from '../store/store';
 import { sealable } from './sealed-transaction';
 
@@ -111,7 +112,7 @@ function startTimer(): { failAfter(ms: number, what: string): void; stop(): void
     late,
     failAfter: (ms, what) => {
       clearTimeout(handle);
-      handle = setTimeout(() => fail(new LateError(`${what} within ${ms} ms`)), ms);
+      handle = setTimeout(() => fail(new LateError(`${what} within ${ms} ms`)), Math.min(ms, LONGEST_TIMER_MS));
     },
     stop: () => clearTimeout(handle),
   };

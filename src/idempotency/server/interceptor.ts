@@ -14,6 +14,7 @@ import { passThrough } from './pass-through';
 import { type Identification, identify, type Principal } from './principal';
 import { type WireReply, wireReply } from './reply';
 import type { RunningCalls } from './running-calls';
+import { assertSendable } from '../wire/header-block';
 import { ReceivedRequest, SerializedResponse } from './wire-messages';
 
 /** What the interceptor works with. */
@@ -127,7 +128,8 @@ function send(call: ServerInterceptingCallInterface, reply: WireReply, report: C
   try {
     sendUnguarded(call, reply);
   } catch (error) {
-    // A recorded trailer that HTTP/2 will not carry; without an answer its caller would wait to the deadline.
+    // More than a block of headers holds, or a recorded trailer that HTTP/2 will not carry; without an answer its caller
+    // would wait to the deadline, and after a block too large so would every other call of its connection.
     report.fault('a reply could not be sent', error);
     call.sendStatus(wireReply({ kind: 'fault' }).status);
   }
@@ -135,6 +137,7 @@ function send(call: ServerInterceptingCallInterface, reply: WireReply, report: C
 
 function sendUnguarded(call: ServerInterceptingCallInterface, { status, response }: WireReply): void {
   if (response === undefined) {
+    assertSendable(status.details ?? '', status.metadata ?? new Metadata());
     call.sendStatus(status);
     return;
   }

@@ -1,4 +1,5 @@
 import type { ServerEventListener } from '../events';
+import { LONGEST_TIMER_MS } from '../longest-timer';
 import type { MethodPolicy } from '../policy';
 import type { HeldClaim, IdempotencyStore, RenewalResult } from '../store/store';
 import { createKeptLease, type KeptLease } from './kept-lease';
@@ -27,8 +28,6 @@ export interface LeaseKeeper {
 const LARGEST_BATCH = 500;
 /** A renewal that gives no answer is given up after this part of the shortest lease in it, so that another can follow. */
 const ANSWERS_PER_LEASE = 4;
-/** Node lets a longer timer fire at once, milliseconds. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** How long a process that ends waits for the store, milliseconds. */
 const END_WITHIN_MS = 2_000;
 

@@ -30,7 +30,6 @@ export function passThrough(
 ): ServerInterceptingCall {
   let identification: Identification | Promise<Identification> = { kind: 'unknown' };
   let letThrough: (scope: string) => void = () => undefined;
-  let isOurs = false;
 
   const decide = (identified: Identification, pass: () => void): void => {
     switch (identified.kind) {
@@ -57,13 +56,11 @@ export function passThrough(
           pass(metadata);
         },
         onReceiveMessage: (message: unknown, pass) => {
-          isOurs = message instanceof ReceivedRequest;
           if (message instanceof ReceivedRequest) return pass(message.message);
           report.fault('the service was not registered with addService of this library', undefined);
           send(call, wireReply({ kind: 'fault' }), report);
         },
         onReceiveHalfClose: (pass) => {
-          if (!isOurs) return pass();
           if (!(identification instanceof Promise)) return decide(identification, pass);
           running.track(identification.then((identified) => decide(identified, pass)));
         },

@@ -13,8 +13,9 @@ export interface CallIdentity {
 
 /**
  * Names the caller: a **stable account**, never the name of a credential or a pod, since a changed scope is a new key.
- * Undefined for a caller that can't be identified, who is then refused (UNAUTHENTICATED). Asked once per call, when the
- * call starts, since the connection may be gone later.
+ * Undefined for a caller that can't be identified, who is then refused (UNAUTHENTICATED). What a text column can't hold as
+ * it is (half a surrogate pair, NUL) names nobody: such a call is answered INTERNAL. Asked once per call, when the call
+ * starts, since the connection may be gone later.
  */
 export type Principal = (call: CallIdentity) => string | undefined | Promise<string | undefined>;
 
@@ -40,8 +41,11 @@ export function identify(
   }
 }
 
-function identified(scope: string | undefined): Identification {
-  return scope === undefined || scope === '' ? { kind: 'unknown' } : { kind: 'identified', scope };
+function identified(scope: unknown): Identification {
+  if (scope === undefined || scope === '') return { kind: 'unknown' };
+  // Half a surrogate pair is another character once it is hashed or stored: two accounts would share their keys.
+  if (typeof scope === 'string' && scope.isWellFormed() && !scope.includes('\0')) return { kind: 'identified', scope };
+  return failed(new TypeError('principal gave no name of an account: expected well-formed text without NUL'));
 }
 
 function failed(error: unknown): Identification {

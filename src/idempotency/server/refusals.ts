@@ -103,6 +103,19 @@ export function storeUnavailable(): Refusal {
   };
 }
 
+/**
+ * As {@link storeUnavailable}, for a call without a claim of a method that may not run twice: only its caller can find out
+ * whether it did run, and nothing would stop it from running again.
+ */
+export function unclaimedOutcomeUnknown(): Refusal {
+  return {
+    reason: 'STORE_UNAVAILABLE',
+    message:
+      'the database failed during a call without a key, which might run twice if it were resent: ' +
+      'find out what became of it, and send a key next time',
+  };
+}
+
 /** This process runs as many attempts as it may, and nothing was looked up. */
 export function tooManyAttempts(): Refusal {
   return {

@@ -220,7 +220,13 @@ async function release<Tx, Request, Response>(
 /** Nobody knows yet whether it is recorded: neither a success nor a failure, and the key stays claimed. */
 function unknownReply<Tx, Request, Response>(run: Run<Tx, Request, Response>, error: unknown): Reply {
   report(run, 'the outcome of a commit is unknown', error);
-  return { kind: 'refuse', refusal: refusals.storeUnavailable() };
+  return outageReply(run);
+}
+
+/** Without a claim nothing keeps a resent call from running twice, so only a method that may is told to come again. */
+function outageReply<Tx, Request, Response>({ policy, held }: Run<Tx, Request, Response>): Reply {
+  const mayRepeat = held !== undefined || policy.level !== 'UNKNOWN';
+  return { kind: 'refuse', refusal: mayRepeat ? refusals.storeUnavailable() : refusals.unclaimedOutcomeUnknown() };
 }
 
 const SWALLOWED = 'the handler returned an answer although its completion had failed';
@@ -237,7 +243,7 @@ function failureReply<Tx, Request, Response>(
   if (error instanceof StatusError) return { kind: 'status', error };
   report(run, what, error);
   const { outage, runAgain } = run.store.readFault(error);
-  return outage || runAgain ? { kind: 'refuse', refusal: refusals.storeUnavailable() } : { kind: 'fault' };
+  return outage || runAgain ? outageReply(run) : { kind: 'fault' };
 }
 
 /** What a lost claim brings about by itself is no fault. */

@@ -52,7 +52,8 @@ export function startAttempt<Tx extends object, Response>(
 ): RunningAttempt<Tx, Response> {
   const { policy, scope, requestId, metadata, deadline, store, held, onEvent } = options;
   const journal = openJournal(held?.lease.claim().results);
-  let published: PublishedFields = {};
+  const resumed = held?.lease.claim().resource;
+  let published: PublishedFields = resumed === undefined ? {} : { resource: resumed };
   /** Published inside a transaction: true only if it commits. Undefined outside of one. */
   let staged: PublishedFields | undefined;
   let isOver = false;
@@ -89,6 +90,7 @@ export function startAttempt<Tx extends object, Response>(
     work: (tx: Tx) => Promise<R>,
     { isolationLevel }: CompleteOptions,
   ): Promise<R> => {
+    journal.assertTaken();
     // A resource that is stored while the transaction runs would defeat it above READ COMMITTED.
     await publishing;
     const completed: HeldCompletion<R> = await completeHeld<Tx, Response, R>({
@@ -126,7 +128,10 @@ export function startAttempt<Tx extends object, Response>(
       if (steps === undefined) throw new TypeError(`phase ${name}: this call has no claim, so nothing can be resumed`);
       await publishing;
       const value = await steps.phase(name, staging(work), phaseOptions);
+      const { resource } = { ...staged };
+      const isNew = resource !== undefined && resource !== published['resource'];
       keepStaged();
+      if (isNew) publishing = publishing.then(() => storeResource(resource));
       return value;
     });
 

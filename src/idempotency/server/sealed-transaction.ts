@@ -1,3 +1,5 @@
+import { refuseTransactionControl } from './transaction-control';
+
 /**
  * A transaction client that can be closed. A handler may keep `tx` and use it too late, or start a write and not wait
  * for it; such a statement could run between the fence and COMMIT, fail there, and turn the commit into a rollback that
@@ -25,8 +27,8 @@ export class UnfinishedStatementError extends Error {
 }
 
 /**
- * What may be called on the client itself: raw queries. Whatever else starts with `$` opens a way around: a nested
- * `$transaction` hands out a client that nobody counts.
+ * What may be called on the client itself: raw queries, but for those that end the transaction. Whatever else starts with
+ * `$` opens a way around: a nested `$transaction` hands out a client that nobody counts.
  */
 const OFFERED: ReadonlySet<string> = new Set([
   '$executeRaw',
@@ -78,6 +80,7 @@ export function sealable<Tx extends object>(client: Tx): SealedTransaction<Tx> {
         if (typeof value === 'function') {
           return (...values: unknown[]): unknown => {
             refuseWhenSealed(operation);
+            if (OFFERED.has(name)) refuseTransactionControl(operation, values);
             const result: unknown = Reflect.apply(value, inner, values);
             return isThenable(result) ? watch(operation, result) : result;
           };

@@ -16,7 +16,7 @@ import type { ServerEventListener } from '../events';
 import type { MethodPolicy, PolicyRegistry } from '../policy';
 import { PolicyError } from '../policies/policy-error';
 import type { IdempotencyStore, NotKeptOutcome } from '../store/store';
-import { assertFitsHeaders } from '../wire/header-block';
+import { assertSendable } from '../wire/header-block';
 import type { CallContexts } from './call-context';
 import { type Reply, wireReply } from './reply';
 import type { HeldByAttempt } from './running-attempt';
@@ -131,7 +131,7 @@ function adaptHandler<Tx extends object>(
       if (sent.status.code === status.OK && sent.response !== undefined) {
         callback(null, new SerializedResponse(sent.response), sent.status.metadata);
       } else {
-        assertFitsHeaders(sent.status.details, sent.status.metadata);
+        assertSendable(sent.status.details, sent.status.metadata);
         callback(sent.status);
       }
     } catch (error) {

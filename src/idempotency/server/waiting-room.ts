@@ -1,3 +1,4 @@
+import { LONGEST_TIMER_MS } from '../longest-timer';
 import type { IdempotencyStore, Place } from '../store/store';
 
 /** Why a wait for a running attempt ended. */
@@ -34,9 +35,6 @@ const POLL_EVERY_MS = 50;
 
 /** How soon they are looked at again when they could not be; milliseconds. */
 const POLL_AFTER_ERROR_MS = 500;
-
-/** A timer of more is none: it fires at once. Milliseconds, 24 days. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 interface Waiting {
   readonly place: Place;

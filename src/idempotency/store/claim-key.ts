@@ -64,7 +64,8 @@ async function inRounds<Outcome>(once: () => Promise<Outcome | 'moved' | 'missed
 
 async function claimOnce(context: ClaimContext, claim: NewClaim): Promise<ClaimOutcome | 'moved' | 'missed'> {
   const createdAtMs = await context.inserts.submit(claim);
-  if (createdAtMs !== undefined) return granted(claim, { attempt: 1, createdAtMs, results: null }, false);
+  if (createdAtMs !== undefined)
+    return granted(claim, { attempt: 1, createdAtMs, results: null, resource: null }, false);
 
   return takeOverOrSay(context, claim, await readRecord(context.records, claim.request, claim.id));
 }
@@ -101,7 +102,7 @@ async function takeOverOrSay(
 }
 
 /** What a claim tells of the record that it holds. */
-type Granted = Pick<RecordRow, 'attempt' | 'createdAtMs' | 'results'>;
+type Granted = Pick<RecordRow, 'attempt' | 'createdAtMs' | 'results' | 'resource'>;
 
 async function takeOverIfExpired(
   records: SqlClient,
@@ -122,12 +123,13 @@ async function takeOverIfExpired(
 
 function granted(
   { request, id, ownerToken }: NewClaim,
-  { attempt, createdAtMs, results }: Granted,
+  { attempt, createdAtMs, results, resource }: Granted,
   takeover: boolean,
 ): ClaimOutcome {
   const claim = {
     ...{ bucket: request.key.bucket, id, ownerToken, attempt, expiresAt: expiry(createdAtMs, request) },
     results: results === null ? undefined : Buffer.from(results),
+    resource: resource ?? undefined,
   };
   return { kind: 'granted', claim, takeover };
 }

@@ -34,11 +34,15 @@ export async function publishIfHeld(
   return rows.length > 0;
 }
 
-/** Gives a key back, or ends the lease of a half-finished request. False when the claim was no longer held. */
+/**
+ * Gives back the key of an attempt that stored nothing, or, where an earlier one has, ends the lease and takes the attempt
+ * off the count. False when the claim was no longer held.
+ */
 export async function releaseIfHeld(records: SqlClient, claim: OwnedPlace): Promise<boolean> {
   const { bucket, id, ownerToken } = claim;
   const rows = await records.$queryRawUnsafe<unknown[]>(RELEASE_IF_HELD, bucket, id, ownerToken);
-  return rows.length > 0 || (await endLeasesIfHeld(records, [claim])) > 0;
+  if (rows.length > 0) return true;
+  return (await tokensOf(records, END_LEASES_IF_HELD, [{ ...asRow(claim), unused: 1 }])).size > 0;
 }
 
 /** Those among the places where an attempt still runs. */

@@ -48,6 +48,8 @@ export interface HeldClaim extends Place {
   readonly attempt: number;
   /** Serialized steps of earlier attempts, which this one resumes; undefined for none. */
   readonly results?: Buffer | undefined;
+  /** What an earlier attempt has published. */
+  readonly resource?: string | undefined;
   /** Until when the record is kept at least. */
   readonly expiresAt: Date;
 }
@@ -98,6 +100,8 @@ export interface Place {
 export interface StoredSteps {
   /** Different for every step and its begin: by it a commit whose answer was lost is recognised. */
   readonly recoveryPoint: string;
+  /** The recovery point that it follows; undefined for none. What comes late must not take back what was stored since. */
+  readonly after?: string | undefined;
   /** Serialized steps with their results. */
   readonly results: Buffer;
 }

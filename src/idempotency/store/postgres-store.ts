@@ -129,7 +129,8 @@ async function releaseLater(records: SqlClient, { request, id, ownerToken }: New
   for (const afterMs of RELEASE_AFTER_MS) {
     await delay(afterMs, undefined, { ref: false });
     const released = await releaseIfHeld(records, { bucket: request.key.bucket, id, ownerToken }).then(
-      () => true,
+      // Not held may be not arrived yet: the statement that was lost may be on its way.
+      (held) => held,
       () => false,
     );
     if (released) return;

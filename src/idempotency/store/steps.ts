@@ -18,9 +18,9 @@ export async function recordStepInTransaction(
 export async function recordStep(
   records: SqlClient,
   { bucket, id, ownerToken }: HeldClaim,
-  { recoveryPoint, results }: StoredSteps,
+  { recoveryPoint, results, after }: StoredSteps,
 ): Promise<boolean> {
-  const values = [bucket, id, ownerToken, recoveryPoint, results];
+  const values = [bucket, id, ownerToken, recoveryPoint, results, after ?? null];
   return (await records.$queryRawUnsafe<unknown[]>(RECORD_STEP_IF_HELD, ...values)).length > 0;
 }
 

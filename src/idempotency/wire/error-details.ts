@@ -7,6 +7,9 @@ import { RETRY_PUSHBACK, STATUS_DETAILS } from './metadata';
 
 const TYPE_PREFIX = 'type.googleapis.com/';
 
+/** What a refusal says of a resource at most. Some clients take 8 KiB of headers, and details grow by a third in them. */
+const LONGEST_RESOURCE_BYTES = 4 * 1024;
+
 /** A status as it leaves the server: code, text, and trailers that hold the details. */
 export interface WireStatus {
   readonly code: status;
@@ -34,13 +37,15 @@ export interface ErrorDetails {
 export function refusalStatus(refusal: Refusal): WireStatus {
   const { code, hint } = REFUSALS[refusal.reason];
   const { reason, resource } = refusal;
-  const about = resource === undefined ? {} : { resource };
+  // One that is longer could make the whole refusal too much for any client, and it only says where to look.
+  const isTold = resource !== undefined && Buffer.byteLength(resource) <= LONGEST_RESOURCE_BYTES;
+  const about = isTold ? { resource } : {};
   const details: Any[] = [errorInfo({ reason, domain: ERROR_DOMAIN, metadata: about })];
   if (refusal.retryAfterMs !== undefined) details.push(retryInfo(refusal.retryAfterMs));
   if (refusal.violations?.length) details.push(badRequest(refusal.violations));
   const metadata = detailsMetadata(code, refusal.message, details);
-  if (hint === 'never') metadata.set(RETRY_PUSHBACK, '-1');
-  else if (refusal.retryAfterMs !== undefined) metadata.set(RETRY_PUSHBACK, String(Math.ceil(refusal.retryAfterMs)));
+  const isFinal = hint === 'never' || refusal.retryAfterMs === undefined;
+  metadata.set(RETRY_PUSHBACK, isFinal ? '-1' : String(Math.ceil(refusal.retryAfterMs)));
   return { code, details: refusal.message, metadata };
 }
 

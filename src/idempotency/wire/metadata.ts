@@ -32,10 +32,27 @@ export function isReservedTrailer(name: string): boolean {
   return RESERVED_PREFIXES.some((prefix) => name.startsWith(prefix)) || RESERVED_TRAILERS.has(name);
 }
 
+/**
+ * Whether a trailer may have one value at most: the HTTP/2 of Node throws at a second one, and an answer that held two could
+ * never be sent.
+ */
+export function isSingleValueTrailer(name: string): boolean {
+  return SINGLE_VALUE_TRAILERS.has(name);
+}
+
 const RESERVED_PREFIXES = ['grpc-', 'idempotency-', ':'];
 
 /** HTTP/2 carries none of those that speak of a connection: an answer that held one could never be sent (RFC 9113, 8.2.2). */
 const RESERVED_TRAILERS: ReadonlySet<string> = new Set([
   ...[REPLAYED, 'content-type', 'content-length', 'date', 'te', 'trailer'],
   ...['connection', 'http2-settings', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade'],
+]);
+
+/** Those of the list in Node that are not reserved anyway. */
+const SINGLE_VALUE_TRAILERS: ReadonlySet<string> = new Set([
+  ...['access-control-allow-credentials', 'access-control-max-age', 'access-control-request-method', 'age'],
+  ...['authorization', 'content-encoding', 'content-language', 'content-location', 'content-md5', 'content-range'],
+  ...['dnt', 'etag', 'expires', 'from', 'host', 'if-match', 'if-modified-since', 'if-none-match', 'if-range'],
+  ...['if-unmodified-since', 'last-modified', 'location', 'max-forwards', 'proxy-authorization', 'range', 'referer'],
+  ...['retry-after', 'tk', 'upgrade-insecure-requests', 'user-agent', 'x-content-type-options'],
 ]);

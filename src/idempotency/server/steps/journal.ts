@@ -43,6 +43,8 @@ export interface Journal {
   with(step: Step, begins?: string): Draft;
   /** What is to be stored beside a completion: nothing is lost that was not stored yet. */
   stored(draft: Draft): void;
+  /** @throws StepOrderError when a stored step was not taken: it may be known to somebody outside */
+  assertTaken(): void;
   /** Notes the result of an effect; it is stored with the next commit. */
   note(name: string, result: string): void;
 }
@@ -52,6 +54,8 @@ export interface Draft {
   readonly steps: readonly Step[];
   /** Different for every step and its begin: by it a commit whose answer was lost is recognised. */
   readonly recoveryPoint: string;
+  /** The recovery point that is stored now. */
+  readonly after: string | undefined;
   readonly results: Buffer;
 }
 
@@ -59,6 +63,7 @@ export interface Draft {
 export function openJournal(stored: Uint8Array | undefined): Journal {
   let steps: readonly Step[] = stored === undefined ? [] : readSteps(stored);
   let isStored = steps.length > 0;
+  let point = pointOf(steps);
   let taken = 0;
   const used = new Set<string>();
 
@@ -83,11 +88,20 @@ export function openJournal(stored: Uint8Array | undefined): Journal {
     with: (step, begins) => {
       if (begins !== undefined) checkName('effect', begins, used);
       const next: readonly Step[] = begins === undefined ? [] : [{ kind: 'effect', name: begins, result: undefined }];
-      return draftOf([...steps.filter(({ name }) => name !== step.name), step, ...next]);
+      return draftOf([...steps.filter(({ name }) => name !== step.name), step, ...next], point);
     },
     stored: (draft) => {
       steps = draft.steps;
+      point = draft.recoveryPoint;
       isStored = true;
+    },
+    assertTaken: () => {
+      const left = steps.find(({ name }) => !used.has(name));
+      if (left === undefined) return;
+      throw new StepOrderError(
+        `complete: what is stored for this key has ${left.kind} ${left.name}, which this attempt did not take; ` +
+          'let the handler take the stored steps in their order, or have this request settled by a person',
+      );
     },
     note: (name, result) => {
       steps = steps.map((step) => (step.name === name ? { ...step, result } : step));
@@ -112,7 +126,13 @@ export function encodeResult(name: string, value: unknown): string {
   return encodeValue(value, name);
 }
 
-function draftOf(steps: readonly Step[]): Draft {
+function pointOf(steps: readonly Step[]): string | undefined {
+  const last = steps.at(-1);
+  if (last === undefined) return undefined;
+  return `${last.name}${last.kind === 'effect' && last.result === undefined ? '#begun' : ''}`;
+}
+
+function draftOf(steps: readonly Step[], after: string | undefined): Draft {
   const last = steps.at(-1);
   if (last === undefined) throw new Error('a draft without steps');
   const results = Buffer.from(JSON.stringify(steps.map(({ kind, name, result }) => [kind, name, result ?? null])));
@@ -122,8 +142,7 @@ function draftOf(steps: readonly Step[]): Draft {
         'store what is large in a table of yours and return its key',
     );
   }
-  const begun = last.kind === 'effect' && last.result === undefined;
-  return { steps, recoveryPoint: `${last.name}${begun ? '#begun' : ''}`, results };
+  return { steps, recoveryPoint: pointOf(steps) ?? last.name, after, results };
 }
 
 function readSteps(stored: Uint8Array): readonly Step[] {

@@ -70,4 +70,4 @@ WHERE record.bucket = $1::date AND record.id = $2::uuid
   AND record.owner_token = $3::uuid
   AND record.state = 'claimed'
   AND record.lease_until <= now()
-RETURNING record.attempt, record.results, ${CREATED_AT_MS}`;
+RETURNING record.attempt, record.results, record.resource, ${CREATED_AT_MS}`;

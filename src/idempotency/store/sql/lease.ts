@@ -5,9 +5,9 @@ import { PATIENCE, QUICKLY } from './fragments';
  * to the end of the statement. Every LIMIT here says how few rows there are and cuts off none: without it, a plan for
  * hundreds of rows reads the records of all days.
  *
- * $1 JSON: bucket, id, token, and for a renewal leaseMs
+ * $1 JSON: bucket, id, token; for a renewal leaseMs; for an attempt that ran nothing unused: 1
  */
-const HELD = `jsonb_to_recordset($1::jsonb) AS held(bucket date, id uuid, token uuid, "leaseMs" float8)`;
+const HELD = `jsonb_to_recordset($1::jsonb) AS held(bucket date, id uuid, token uuid, "leaseMs" float8, unused integer)`;
 
 /**
  * Prolongs the leases that are still held, all in one statement. Rows that somebody has in hand are left for the next
@@ -47,13 +47,14 @@ FROM ${HELD}, LATERAL (
 
 /**
  * Ends leases at once, and takes the tokens away, so that no late renewal or completion of this process revives them.
- * Rows that are being completed just now are left to end as they will.
+ * Rows that are being completed just now are left to end as they will. An attempt that ran nothing is not counted, or
+ * callers who hang up early would get a request parked.
  *
  * $1 see HELD
  */
 export const END_LEASES_IF_HELD = `
 WITH free AS MATERIALIZED (
-  SELECT held.bucket, held.id, held.token
+  SELECT held.bucket, held.id, held.token, held.unused
   FROM ${HELD}, LATERAL (
     SELECT FROM idempotency_record AS record
     WHERE record.bucket = held.bucket AND record.id = held.id
@@ -64,7 +65,7 @@ WITH free AS MATERIALIZED (
   LIMIT jsonb_array_length($1::jsonb)
 )
 UPDATE idempotency_record AS record
-SET owner_token = gen_random_uuid(), lease_until = now()
+SET owner_token = gen_random_uuid(), lease_until = now(), attempt = greatest(1, record.attempt - coalesce(free.unused, 0))
 FROM free
 WHERE record.bucket = free.bucket AND record.id = free.id
 RETURNING free.token::text AS "token"`;

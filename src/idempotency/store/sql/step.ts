@@ -29,7 +29,15 @@ WITH setting AS MATERIALIZED (
  * $1 bucket, $2 id, $3 owner token, $4 recovery point, $5 results
  */
 export const RECORD_STEP_IF_HELD = `
-WITH setting AS MATERIALIZED (SELECT ${DURABLY}, ${PATIENCE})${RECORD}`;
+WITH setting AS MATERIALIZED (SELECT ${DURABLY}, ${PATIENCE})
+UPDATE idempotency_record AS record
+SET recovery_point = $4::text, results = $5::bytea
+FROM setting
+WHERE record.bucket = $1::date AND record.id = $2::uuid
+  AND record.owner_token = $3::uuid
+  AND record.state = 'claimed'
+  AND (record.recovery_point IS NOT DISTINCT FROM $6::text OR record.recovery_point = $4::text)
+RETURNING record.attempt`;
 
 /**
  * Parks a half-finished request whose lease is over and which was tried too often, for a person. Its token is new, so that
