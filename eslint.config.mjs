@@ -96,6 +96,11 @@ const ARROWS = [
     message: 'The database layer opens connections and applies migrations; it does not know who uses them.',
   },
   {
+    target: ['./src/payments', './src/outbox', './src/ops', './src/card-network', './src/receipts', './src/database'],
+    from: './src/reconciliation',
+    message: 'Reconciliation reads the books of others; none of them knows that it is compared.',
+  },
+  {
     target: './src',
     from: ['./test', './examples', './scripts'],
     message: 'What is shipped does not lean on what is not; test knobs come from what a test composes.',

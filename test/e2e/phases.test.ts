@@ -250,4 +250,34 @@ describe('phases and effects (design 4.10)', () => {
     expect(await stored()).toEqual([{ state: 'parked', attempt: 10, recovery_point: 'charge#begun' }]);
     expect(service.events.filter(({ type }) => type === 'parked')).toHaveLength(1);
   });
+
+  it('a later attempt does not complete past an effect that has begun', async () => {
+    const requestId = randomUUID();
+    let attempts = 0;
+    service.handle({
+      createPayment: async (request, attempt) => {
+        attempts += 1;
+        if (attempts === 2) {
+          return attempt.complete(async () => reject(new StatusError(status.NOT_FOUND, 'no such customer')));
+        }
+        await attempt.effect('charge', async () => {
+          throw new StatusError(status.UNAVAILABLE, 'no answer');
+        });
+        return payAndComplete(request, attempt);
+      },
+    });
+    expect(await service.pay({ requestId })).toMatchObject({ code: status.UNAVAILABLE });
+    expect(await service.pay({ requestId })).toMatchObject({ code: status.INTERNAL });
+    expect(await stored()).toEqual([{ state: 'claimed', attempt: 2, recovery_point: 'charge#begun' }]);
+  });
+
+  it('nor does the attempt whose phase has begun it', async () => {
+    service.handle({
+      createPayment: async (request, attempt) => {
+        await attempt.phase('draft', async () => 1, { begins: 'charge' });
+        return payAndComplete(request, attempt);
+      },
+    });
+    expect(await service.pay()).toMatchObject({ code: status.INTERNAL });
+  });
 });

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { constants } from 'node:http2';
 import { Metadata, status } from '@grpc/grpc-js';
 import fc from 'fast-check';
 import { reject, type Rejection, StatusError } from '../../src/idempotency/index';
+import { isReservedTrailer, isSingleValueTrailer } from '../../src/idempotency/wire/metadata';
 import { type AttemptService, recordPayment, startAttemptService } from '../support/attempt-service';
 import type { StockAnswer } from '../support/stock-client';
 
@@ -19,6 +21,11 @@ const TEXTS = [
   `"quotes", 'more', \\backslash\\, $1, {{x}}, <b>`,
   '',
 ];
+
+/** The names of HTTP that a service may set as trailers, and that may have several values. */
+const OTHER_NAMES = Object.entries(constants)
+  .flatMap(([constant, name]) => (constant.startsWith('HTTP2_HEADER_') ? [String(name)] : []))
+  .filter((name) => !isReservedTrailer(name) && !isSingleValueTrailer(name));
 
 describe('a rejection (design 4.8)', () => {
   let service: AttemptService;
@@ -189,11 +196,61 @@ describe('a rejection (design 4.8)', () => {
     expect(String(fault?.error)).toMatch(/a status takes 6\d,\d{3} bytes with its trailers: expected at most 61,440/);
   });
 
-  it('whose trailers HTTP/2 will not carry is INTERNAL to everybody, and the server lives', async () => {
+  it.each([61_439, 61_440])('of as much text as may be recorded is the same to everybody (%d)', async (length) => {
+    // Trailers that the answer carries besides go to the same block of headers.
+    const text = 'x'.repeat(length);
+    const [first, second] = await tellTwice(() => reject(new StatusError(status.ABORTED, text)));
+
+    expect([first.code, second.code]).toEqual([status.ABORTED, status.ABORTED]);
+    expect([first.details === text, second.details === text]).toEqual([true, true]);
+    expect(first.trailers.get('idempotency-expires-at')).toHaveLength(1);
+    expect(runs).toBe(1);
+  });
+
+  const twice = (name: string): Metadata => {
     const trailers = new Metadata();
-    trailers.add('etag', 'one');
-    trailers.add('etag', 'two');
+    trailers.add(name, 'one');
+    trailers.add(name, 'two');
+    return trailers;
+  };
+
+  it.each(['etag', 'retry-after', 'user-agent', 'host', 'upgrade-insecure-requests'])(
+    'can not carry the trailer %s twice, which HTTP/2 does not: it is named, and nothing commits',
+    async (name) => {
+      const error = new StatusError(status.ABORTED, 'no');
+      expect(() => reject(error, twice(name))).toThrow(new TypeError(`trailers of one value at most: ${name}`));
+
+      await service.database.rows('TRUNCATE payments, idempotency_record');
+      const [first] = await tellTwice(() => reject(error, twice(name)));
+      expect(first.code).toBe(status.INTERNAL);
+      expect(await service.database.count('payments')).toBe(0);
+      expect(await service.database.count('idempotency_record')).toBe(0);
+    },
+  );
+
+  it.each(['etag', 'retry-after', 'user-agent', 'host'])('carries the trailer %s once', async (name) => {
+    const trailers = new Metadata();
+    trailers.set(name, 'one');
     const [first, second] = await tellTwice(() => reject(new StatusError(status.ABORTED, 'no'), trailers));
+    expect([first.code, second.code]).toEqual([status.ABORTED, status.ABORTED]);
+    expect([first.trailers.get(name), second.trailers.get(name)]).toEqual([['one'], ['one']]);
+  });
+
+  it('may carry every other name of HTTP twice', async () => {
+    for (const name of OTHER_NAMES) {
+      const [first, second] = await tellTwice(() => reject(new StatusError(status.ABORTED, 'no'), twice(name)));
+      expect([name, first.code, second.code]).toEqual([name, status.ABORTED, status.ABORTED]);
+    }
+  });
+
+  it('that got what HTTP/2 will not carry behind the check is INTERNAL to everybody, and the server lives', async () => {
+    const [first, second] = await tellTwice(() => {
+      const trailers = new Metadata();
+      trailers.add('etag', 'one');
+      const rejection = reject(new StatusError(status.ABORTED, 'no'), trailers);
+      trailers.add('etag', 'two');
+      return rejection;
+    });
 
     expect([first.code, second.code]).toEqual([status.INTERNAL, status.INTERNAL]);
     expect(runs).toBe(1);

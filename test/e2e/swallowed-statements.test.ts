@@ -170,6 +170,29 @@ describe('the transaction of a completion (design 4.8)', () => {
     expect(await service.database.count('payments')).toBe(1);
   });
 
+  it.each([
+    ...['COMMIT', 'commit', 'COMMIT AND CHAIN', 'END', 'ROLLBACK', 'rollback', 'ROLLBACK AND CHAIN', 'ABORT'],
+    ...['BEGIN', 'START TRANSACTION', "PREPARE TRANSACTION 'prepared'", '/* sent with COMMIT */ COMMIT', '; COMMIT'],
+  ])('can neither be ended nor begun by its function: %s', async (text) => {
+    const requestId = randomUUID();
+    service.handle({
+      createPayment: (request, attempt) =>
+        attempt.complete(async (tx) => {
+          const response = await recordPayment(tx, request, attempt);
+          await tx.$executeRawUnsafe(text).catch(() => undefined);
+          return response;
+        }),
+    });
+
+    expect(await service.pay({ requestId })).toMatchObject({ code: status.INTERNAL });
+    expect(await service.pay({ requestId })).toMatchObject({ code: status.INTERNAL });
+
+    expect(await service.database.count('payments')).toBe(1);
+    expect(await service.database.count('idempotency_record')).toBe(0);
+    const faults = service.events.filter((event) => event.type === 'fault').map(({ error }) => String(error));
+    expect(faults).toEqual(Array(2).fill(expect.stringContaining('is not offered inside complete')));
+  });
+
   it('takes statements in any form, as long as each is awaited', async () => {
     handleWith(async (tx) => {
       const { payment } = tx;

@@ -1,7 +1,9 @@
 import { status } from '@grpc/grpc-js';
 import { type AttemptService, payAndComplete, startAttemptService, toldText } from '../support/attempt-service';
+import { type CommitProxy, startCommitProxy } from '../support/commit-proxy';
 import { changedDescriptorSet } from '../support/descriptor-set';
 import { paymentRequest } from '../support/payment-requests';
+import type { StockAnswer } from '../support/stock-client';
 
 const CREATE = { method: 'CreatePayment', request: paymentRequest() };
 
@@ -138,5 +140,49 @@ describe('a call without a key of a method of unknown level', () => {
       code: status.INVALID_ARGUMENT,
       error: { reason: 'REQUEST_ID_MISSING', violations: [{ field: 'request-id' }] },
     });
+  });
+});
+
+describe.each([
+  ['UNKNOWN', undefined, ['-1']],
+  ['IDEMPOTENT', 1_000, ['1000']],
+  ['NO_SIDE_EFFECTS', 1_000, ['1000']],
+] as const)('a call without a key of level %s', (level, retryDelayMs, pushback) => {
+  let proxy: CommitProxy;
+  let service: AttemptService;
+
+  beforeAll(async () => {
+    service = await startAttemptService({
+      policy: { level, enforcement: 'OBSERVE', key: 'REQUIRED' },
+      route: async ({ connectionString }) => (proxy = await startCommitProxy(connectionString)).connectionString,
+    });
+  });
+
+  beforeEach(() => service.database.rows('TRUNCATE payments, idempotency_record'));
+
+  afterAll(async () => {
+    await service.stop();
+    proxy.close();
+  });
+
+  const expectAdvice = (answer: StockAnswer): void => {
+    expect(answer).toMatchObject({ code: status.UNAVAILABLE, error: { reason: 'STORE_UNAVAILABLE' } });
+    expect(answer.error.retryDelayMs).toBe(retryDelayMs);
+    expect(answer.trailers.get('grpc-retry-pushback-ms')).toEqual(pushback);
+  };
+
+  it('whose commit is unknown is told whether it may come again', async () => {
+    service.handle({ createPayment: payAndComplete });
+    const cut = proxy.on('COMMIT', 'cut after');
+
+    expectAdvice(await service.client.call(CREATE));
+
+    expect(cut.times()).toBe(1);
+    expect(await service.database.count('payments')).toBe(1);
+  });
+
+  it('whose handler met an outage is told so too', async () => {
+    service.handle({ createPayment: () => Promise.reject(new Error('Connection terminated unexpectedly')) });
+    expectAdvice(await service.client.call(CREATE));
   });
 });

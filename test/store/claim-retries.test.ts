@@ -1,10 +1,13 @@
 import type { SqlClient } from '../../src/idempotency/index';
 import { INSERT_CLAIM, TAKE_OVER_IF_EXPIRED } from '../../src/idempotency/store/sql/claim';
+import { END_LEASES_IF_HELD } from '../../src/idempotency/store/sql/lease';
 import { LOOK_UP } from '../../src/idempotency/store/sql/look-up';
 import { claimRequest } from '../support/claim-requests';
 import { connectionTerminated, postgresCause, statementError } from '../support/database-errors';
+import { deferred } from '../support/deferred';
 import { failWrites } from '../support/failing-writes';
 import { claim, openTestStore, type TestStore } from '../support/store';
+import { until } from '../support/until';
 
 /** What happens to the answer of one statement. */
 type Intervene = (run: () => Promise<unknown>, time: number) => Promise<unknown>;
@@ -136,6 +139,32 @@ describe('a claim that the database makes difficult (design 4.6)', () => {
     await claim(opened.store, request);
 
     expect(await (await opened.open({ records })).claim(request)).toMatchObject({ kind: 'unavailable' });
+  });
+
+  it('is given back where its statement arrives after the first try to do so (design 4.6, case B3)', async () => {
+    const request = claimRequest();
+    let arrive: (() => Promise<unknown>) | undefined;
+    const released = deferred();
+    const records: SqlClient = {
+      $queryRawUnsafe: async <Rows>(query: string, ...values: unknown[]): Promise<Rows> => {
+        const run = () => opened.connections.store.$queryRawUnsafe<Rows>(query, ...values);
+        if (query === INSERT_CLAIM) {
+          arrive = run;
+          throw connectionTerminated();
+        }
+        const rows = await run();
+        // The last statement of a try.
+        if (query === END_LEASES_IF_HELD) released.resolve();
+        return rows;
+      },
+    };
+    const store = await opened.open({ records });
+    expect(await store.claim(request)).toMatchObject({ kind: 'unavailable' });
+    await released.promise;
+    await arrive?.();
+    expect(await opened.record(request)).toMatchObject({ state: 'claimed' });
+
+    await until('the key is free again', async () => (await opened.record(request)) === undefined);
   });
 });
 

@@ -1,5 +1,5 @@
 import { connect } from '../../src/database/connect';
-import { createDays, createDaysIfAllowed, type RetentionEvent } from '../../src/idempotency/index';
+import { createDays, createDaysIfAllowed, type RetentionEvent, type SqlClient } from '../../src/idempotency/index';
 import { claimRequest, datedKey, policyOf } from '../support/claim-requests';
 import { claim, openTestStore, type TestStore } from '../support/store';
 
@@ -52,6 +52,39 @@ describe('the days that are created ahead', () => {
     expect(await constraintsOf(`idempotency_record_d${last?.day ?? ''}`)).toEqual(
       await constraintsOf('idempotency_record_undated'),
     );
+  });
+
+  it('are each made in a transaction of its own, so that many are made as surely as one, and stay', async () => {
+    await opened.database.rows(
+      `INSERT INTO idempotency_method (path, retention_ms, max_key_age_ms) VALUES ('/other/Old', 1000, $1)`,
+      [200 * DAY_MS],
+    );
+    const { store } = opened.connections;
+    let transactions = 0;
+    /** As slow as it takes for a transaction to be over after its fourth statement, and away after a hundred of them. */
+    const slow = (most: number) => ({
+      $transaction: <R>(work: (tx: SqlClient) => Promise<R>) =>
+        store.$transaction((tx) => {
+          transactions += 1;
+          if (transactions > most) throw new Error('away');
+          let statements = 0;
+          return work({
+            $queryRawUnsafe: (query, ...values) => {
+              statements += 1;
+              if (statements > 4) throw new Error('the transaction timed out');
+              return tx.$queryRawUnsafe(query, ...values);
+            },
+          });
+        }),
+    });
+
+    await expect(createDays(slow(100))).rejects.toThrow('away');
+    expect(await dayTables()).toHaveLength(100);
+    const made = await createDays(slow(Infinity));
+
+    expect(made).toHaveLength(108);
+    expect(await dayTables()).toHaveLength(208);
+    expect(await createDays(store)).toEqual([]);
   });
 
   it('are not made twice', async () => {

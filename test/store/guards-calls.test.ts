@@ -3,9 +3,8 @@ import { status } from '@grpc/grpc-js';
 import { type AttemptService, startAttemptService } from '../support/attempt-service';
 import { rawCall } from '../support/raw-call';
 
-const START_GROUP = [0x9b, 0x06];
-const END_GROUP = [0x9c, 0x06];
-const DEEPER_THAN_COMPARED = 300;
+/** The end of a group that never began. */
+const STRAY_END = Uint8Array.of(0x9c, 0x06);
 
 describe('a call at the edges of what is let in', () => {
   let service: AttemptService;
@@ -30,10 +29,7 @@ describe('a call at the edges of what is let in', () => {
 
   it('whose bytes the service can decode and nobody can compare is the fault of its caller (design 4.4)', async () => {
     service.handle({ createPayment: () => Promise.reject(new Error('never run')) });
-    const levels = Array.from({ length: DEEPER_THAN_COMPARED });
-    const bytes = Uint8Array.from([...levels.flatMap(() => START_GROUP), ...levels.flatMap(() => END_GROUP)]);
-
-    const answer = await rawCall(service.port, '/payments.v1.PaymentsService/CreatePayment', [bytes], {
+    const answer = await rawCall(service.port, '/payments.v1.PaymentsService/CreatePayment', [STRAY_END], {
       'request-id': randomUUID(),
     });
 

@@ -13,15 +13,21 @@ import {
   createDays,
   createIdempotency,
   createRequestsService,
+  type Handler,
   type Idempotency,
+  type IdempotencyOptions,
   type IdempotencyStore,
   loadPolicies,
+  type MethodPolicy,
   openPostgresStore,
+  type PolicyRegistry,
   type Principal,
+  type Rebuild,
   RequestsServiceService,
   type ServerEvent,
   type UnaryHandlers,
 } from '../../src/idempotency/index';
+import { handlerParts } from '../../src/idempotency/server/handler';
 import { paymentMessage } from '../../src/payments/payment-message';
 import { insertPaymentIfUnpaid } from '../../src/payments/payment-repository';
 import { paymentRequest } from './payment-requests';
@@ -40,18 +46,33 @@ export interface AttemptServiceOptions {
   readonly descriptorSet?: Uint8Array;
   /** Changes what the server sees of the store. */
   readonly wrapStore?: (store: IdempotencyStore<Tx>) => IdempotencyStore<Tx>;
+  /** Changes the policy of CreatePayment. */
+  readonly policy?: Partial<MethodPolicy>;
+  /** Makes answers of CreatePayment anew, for `recording: COMPACT`. */
+  readonly rebuildPayment?: Rebuild<CreatePaymentResponse>;
+  /** Where the service finds the database of the test. Default: directly. */
+  readonly route?: (database: TestDatabase) => Promise<string>;
+  /** Default: one in the cluster of the run. */
+  readonly database?: TestDatabase;
+  /** Sizes of the pools of the service. Default: those of `connect`. */
+  readonly pools?: { readonly businessPoolSize?: number; readonly storePoolSize?: number };
+  readonly server?: Pick<IdempotencyOptions<Tx>, 'mostAttempts' | 'mostWaiting'>;
   /** Serves RequestsService too. Default false. */
   readonly withRequests?: boolean;
-  /** Puts the server together. Default: interceptor and service, as they belong together. */
   /** Listens after `events`; may throw. */
   readonly onEvent?: (event: ServerEvent) => void;
-  readonly assemble?: (idempotency: Idempotency<Tx>, handlers: PaymentHandlers) => Server;
+  /** Puts the server together. Default: interceptor and service, as they belong together. */
+  readonly assemble?: (
+    idempotency: Idempotency<Tx>,
+    handlers: UnaryHandlers<typeof PaymentsServiceService, Tx>,
+  ) => Server;
 }
 
 /** A real server whose handlers a test gives, on a database of its own. */
 export interface AttemptService {
   readonly port: number;
   readonly database: TestDatabase;
+  readonly idempotency: Idempotency<Tx>;
   readonly connections: Database;
   readonly client: StockClient;
   /** What the library has told its listener since the handlers were given. */
@@ -66,11 +87,11 @@ export interface AttemptService {
 /** Starts a server on a free port. Call `stop` in `afterAll`. */
 export async function startAttemptService(options: AttemptServiceOptions = {}): Promise<AttemptService> {
   const { principal = () => 'account-1', descriptorSet = ownDescriptorSet, wrapStore = (store) => store } = options;
-  const database = await createTestDatabase();
+  const { database = await createTestDatabase(), route = async ({ connectionString }) => connectionString } = options;
   // Payments are effects to count here, and no rule of the business is to hide one.
-  await database.rows('DROP INDEX payments_one_live_per_order');
-  const connections = connect({ connectionString: database.connectionString });
-  const policies = loadPolicies(descriptorSet);
+  await database.rows('DROP INDEX IF EXISTS payments_one_live_per_order');
+  const connections = connect({ connectionString: await route(database), ...options.pools });
+  const policies = changed(loadPolicies(descriptorSet), options.policy ?? {});
   const { business, store: records } = connections;
   const store = wrapStore(await openPostgresStore({ business, records, policies: policies.all() }));
   await createDays(records);
@@ -79,15 +100,19 @@ export async function startAttemptService(options: AttemptServiceOptions = {}): 
     events.push(event);
     options.onEvent?.(event);
   };
-  const idempotency = createIdempotency({ policies, store, principal, onEvent });
+  const idempotency = createIdempotency({ policies, store, principal, onEvent, ...options.server });
   let current: PaymentHandlers = {};
   const unhandled = () => Promise.reject(new Error('this test gave no such handler'));
+  const createPayment: Handler<Tx, CreatePaymentRequest, CreatePaymentResponse> = (request, attempt) =>
+    handlerParts(current.createPayment ?? unhandled).handle(request, attempt);
   const server = (options.assemble ?? assembled)(idempotency, {
-    createPayment: (request, attempt) => (current.createPayment ?? unhandled)(request, attempt),
-    getPayment: (request, attempt) => (current.getPayment ?? unhandled)(request, attempt),
-    listPayments: (request, attempt) => (current.listPayments ?? unhandled)(request, attempt),
-    updatePayment: (request, attempt) => (current.updatePayment ?? unhandled)(request, attempt),
-    cancelPayment: (request, attempt) => (current.cancelPayment ?? unhandled)(request, attempt),
+    createPayment:
+      options.rebuildPayment === undefined ? createPayment : { handle: createPayment, rebuild: options.rebuildPayment },
+    getPayment: (request, attempt) => handlerParts(current.getPayment ?? unhandled).handle(request, attempt),
+    listPayments: (request, attempt) => handlerParts(current.listPayments ?? unhandled).handle(request, attempt),
+    updatePayment: (request, attempt) => handlerParts(current.updatePayment ?? unhandled).handle(request, attempt),
+    cancelPayment: (request, attempt) => handlerParts(current.cancelPayment ?? unhandled).handle(request, attempt),
+    refundPayment: (request, attempt) => handlerParts(current.refundPayment ?? unhandled).handle(request, attempt),
   });
   if (options.withRequests === true) {
     idempotency.addService(server, RequestsServiceService, createRequestsService({ policies: policies.all(), store }));
@@ -95,7 +120,7 @@ export async function startAttemptService(options: AttemptServiceOptions = {}): 
   const port = await listenOnLoopback(server);
   const client = createStockClient(port);
   return {
-    ...{ port, database, connections, client, events },
+    ...{ port, database, connections, client, events, idempotency },
     handle: (handlers) => {
       events.length = 0;
       current = handlers;
@@ -115,6 +140,13 @@ export async function startAttemptService(options: AttemptServiceOptions = {}): 
       await database.drop();
     },
   };
+}
+
+/** The registry with another policy of CreatePayment. */
+function changed(policies: PolicyRegistry, change: Partial<MethodPolicy>): PolicyRegistry {
+  const all = policies.all().map((policy) => (policy.method === 'CreatePayment' ? { ...policy, ...change } : policy));
+  const byPath = new Map(all.map((policy) => [policy.path, policy]));
+  return { get: (path) => byPath.get(path), all: () => all };
 }
 
 /** Writes the payment that was asked for. */

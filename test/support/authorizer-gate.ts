@@ -28,12 +28,13 @@ export function createAuthorizerGate(): AuthorizerGate {
   let times = 0;
   return {
     authorizer: {
-      authorize: async (request) => {
+      ...standIn,
+      authorize: async (request, call) => {
         times += 1;
         const time = times;
         asked(time).take();
         await answered(time).taken;
-        return standIn.authorize(request);
+        return standIn.authorize(request, call);
       },
     },
     asked: (time) => asked(time).taken,

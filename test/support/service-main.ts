@@ -5,9 +5,12 @@ import { readConfig } from '../../src/config';
 import { createLogger } from '../../src/ops/logger';
 import { createStandInAuthorizer } from '../../src/payments/authorizer';
 import type { FromService, ServiceProcessOptions } from './service-process';
+import { shiftClock } from './shift-clock';
 
 async function main(options: ServiceProcessOptions): Promise<void> {
   const { connectionString, descriptorSet, authorizerDelayMs = 0, authorizerWaits = false, environment = {} } = options;
+  const { authorizerBlocksMs = 0, clockAheadMs = 0 } = options;
+  if (clockAheadMs !== 0) shiftClock(clockAheadMs);
   const standIn = createStandInAuthorizer();
   const proceed = new Promise<void>((resolve) => process.once('message', () => resolve()));
   let asked = 0;
@@ -16,11 +19,13 @@ async function main(options: ServiceProcessOptions): Promise<void> {
     logger: createLogger({ level: 'silent' }),
     ...(descriptorSet === undefined ? {} : { descriptorSet: Buffer.from(descriptorSet, 'base64') }),
     authorizer: {
-      authorize: async (request) => {
+      ...standIn,
+      authorize: async (request, call) => {
         tell({ type: 'asked', times: (asked += 1) });
         if (authorizerDelayMs > 0) await delay(authorizerDelayMs);
+        if (authorizerBlocksMs > 0) keepBusy(authorizerBlocksMs);
         if (authorizerWaits) await proceed;
-        return standIn.authorize(request);
+        return standIn.authorize(request, call);
       },
     },
   });
@@ -28,6 +33,12 @@ async function main(options: ServiceProcessOptions): Promise<void> {
   // A test that ends takes its processes with it, however it ends.
   process.once('disconnect', () => process.exit(1));
   tell({ type: 'ready', grpcPort: app.grpcPort, opsPort: app.opsPort });
+}
+
+/** Lets nothing else happen in this process: no timer, no answer, no renewal. */
+function keepBusy(ms: number): void {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
 }
 
 function tell(message: FromService): void {

@@ -11,6 +11,10 @@ export interface ServiceProcessOptions {
   readonly authorizerDelayMs?: number;
   /** The authorizer answers only after `proceed`, and says first that it was asked. Default false. */
   readonly authorizerWaits?: boolean;
+  /** The authorizer keeps the event loop of the process busy for so long, milliseconds. Default 0. */
+  readonly authorizerBlocksMs?: number;
+  /** How far the clock of the process is ahead of the true time, milliseconds; negative for behind. Default 0. */
+  readonly clockAheadMs?: number;
   readonly environment?: Readonly<Record<string, string>>;
   /** Who runs it, with a directory to write to for what programs leave there. Default: whoever runs the test. */
   readonly user?: { readonly uid: number; readonly gid: number; readonly temporaryDirectory: string };

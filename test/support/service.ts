@@ -7,7 +7,10 @@ import { type Authorizer, createStandInAuthorizer } from '../../src/payments/aut
 export interface TestServiceOptions {
   readonly connectionString: string;
   readonly descriptorSet?: Uint8Array;
+  /** Default: the stand-in that says yes to everything. */
   readonly authorizer?: Authorizer;
+  /** Asks the card network of `CARD_NETWORK_ADDRESS` instead. Default false. */
+  readonly useNetwork?: boolean;
   /** Environment variables beside those of ports and database. */
   readonly environment?: Readonly<Record<string, string>>;
 }
@@ -22,14 +25,19 @@ export interface TestService extends App {
 
 /** Starts the service on free ports. */
 export async function startTestService(options: TestServiceOptions): Promise<TestService> {
-  const { connectionString, authorizer = createStandInAuthorizer(), descriptorSet, environment = {} } = options;
+  const { connectionString, descriptorSet, environment = {}, useNetwork = false } = options;
+  const authorizer = options.authorizer ?? (useNetwork ? undefined : createStandInAuthorizer());
   const lines: Readonly<Record<string, unknown>>[] = [];
   const logger = createLogger({
     level: 'debug',
     destination: { write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
   });
   const config = readConfig({ GRPC_PORT: '0', OPS_PORT: '0', DATABASE_URL: connectionString, ...environment });
-  const app = await startApp({ config, logger, authorizer, ...(descriptorSet === undefined ? {} : { descriptorSet }) });
+  const app = await startApp({
+    ...{ config, logger },
+    ...(authorizer === undefined ? {} : { authorizer }),
+    ...(descriptorSet === undefined ? {} : { descriptorSet }),
+  });
   const metrics = async (): Promise<string> => (await fetch(`http://127.0.0.1:${app.opsPort}/metrics`)).text();
   return { ...app, lines, metrics };
 }

@@ -26,9 +26,10 @@ export function useService(
       ...options,
       connectionString: inUse.database.connectionString,
       authorizer: {
-        authorize: (request) => {
+        ...authorizer,
+        authorize: (request, call) => {
           authorizations.push(request);
-          return authorizer.authorize(request);
+          return authorizer.authorize(request, call);
         },
       },
     });

@@ -63,3 +63,30 @@ describe('a completion that the database never chooses', () => {
     expect(runs()).toBe(1);
   });
 });
+
+describe('a completion without a claim', () => {
+  it('whose transaction the database has aborted meanwhile is no success', async () => {
+    let ended: Promise<unknown> | undefined;
+    const store: IdempotencyStore<Tx> = {
+      ...createStore().store,
+      transaction: (work) => {
+        const running = work({});
+        ended = running;
+        return running;
+      },
+      assertNotAborted: () => Promise.reject(new Error('current transaction is aborted')),
+      readFault: () => ({ runAgain: false, rolledBack: true, outage: false }),
+    };
+
+    await expect(
+      completeInOneTransaction({
+        ...{ store, claim: undefined, policy: { recording: 'FULL', maxResponseBytes: 100 } as const },
+        work: () => Promise.resolve('done'),
+        serialize: (text: string) => Buffer.from(text),
+        limits: { maxWaitMs: 1_000, timeoutMs: 1_000 },
+      }),
+    ).rejects.toThrow('current transaction is aborted');
+    // What leaves the function with an error is rolled back.
+    await expect(ended).rejects.toThrow('current transaction is aborted');
+  });
+});

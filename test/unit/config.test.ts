@@ -24,6 +24,7 @@ test('an empty environment gives the documented defaults', () => {
     migrate: 'run',
     businessPoolSize: 10,
     storePoolSize: 4,
+    reconcileIntervalMs: 0,
     shutdownGraceMs: 30_000,
     logLevel: 'info',
   });
@@ -39,6 +40,7 @@ test('every variable is read', () => {
     AUTH_TOKENS_FILE: '/etc/payments/accounts.json',
     DATABASE_URL: 'postgres://app:hunter2@127.0.0.1:5432/payments',
     CARD_NETWORK_ADDRESS: 'cards.example.com:443',
+    RECONCILE_INTERVAL_MS: '60000',
     RECEIPTS_ADDRESS: '[::1]:50053',
     DATA_DIRECTORY: '/var/lib/payments',
     MIGRATE: 'check',
@@ -56,6 +58,7 @@ test('every variable is read', () => {
     authTokensFile: '/etc/payments/accounts.json',
     databaseUrl: 'postgres://app:hunter2@127.0.0.1:5432/payments',
     cardNetworkAddress: 'cards.example.com:443',
+    reconcileIntervalMs: 60_000,
     receiptsAddress: '[::1]:50053',
     dataDirectory: '/var/lib/payments',
     migrate: 'check',

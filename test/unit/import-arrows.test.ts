@@ -44,6 +44,7 @@ const FORBIDDEN: readonly (readonly [importer: string, imported: string, reason:
   ['src/outbox/example.ts', someFile('src/payments'), 'The outbox carries events of any kind'],
   ['src/database/example.ts', someFile('src/payments'), 'The database layer opens connections'],
   ['src/database/example.ts', 'src/ops/logger.ts', 'The database layer opens connections'],
+  ['src/payments/example.ts', someFile('src/reconciliation'), 'Reconciliation reads the books of others'],
   ['src/payments/example.ts', 'test/unit/import-arrows.test.ts', 'What is shipped does not lean'],
 ];
 

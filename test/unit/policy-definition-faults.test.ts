@@ -27,7 +27,7 @@ describe('a definition of proto-loader that has lost its options is refused', ()
     expect(faults).toEqual(
       expect.arrayContaining(methods.map((name) => `/payments.v1.PaymentsService/${name}: ${lost}`)),
     );
-    expect(faults).toHaveLength(7);
+    expect(faults.filter((fault) => fault.startsWith('/payments.v1.'))).toHaveLength(methods.length);
     expect(() => policiesFromPackageDefinition(definition)).toThrow(
       /lost its options; make it with load or loadSync .*or pass the descriptor set .* to loadPolicies/,
     );

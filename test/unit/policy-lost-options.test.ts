@@ -14,6 +14,10 @@ function spoilt(spoil: (files: FileDescriptorProto[]) => FileDescriptorProto[] |
   return toBinary(FileDescriptorSetSchema, set);
 }
 
+/** What is said of the payments; other protos of the set may have lost theirs too. */
+const paymentFaults = (set: Uint8Array): string[] =>
+  policyFaults(() => loadPolicies(set)).filter((fault) => fault.startsWith(PAYMENTS));
+
 const methodsOf = (files: readonly FileDescriptorProto[]) =>
   files.flatMap(({ service }) => service).flatMap(({ method }) => method);
 const fieldsOf = (files: readonly FileDescriptorProto[]) =>
@@ -33,7 +37,7 @@ const UNUSED =
 describe('a descriptor set', () => {
   it('that was encoded anew without what the library does not know is refused, with the places and the remedy', () => {
     const set = spoilt(forgetUnknownOptions);
-    expect(policyFaults(() => loadPolicies(set))).toEqual([
+    expect(paymentFaults(set)).toEqual([
       `${PAYMENTS}: payments.v1.CreatePaymentRequest.client_sent_at: ${EMPTY}`,
       UNUSED,
     ]);
@@ -58,7 +62,7 @@ describe('a descriptor set', () => {
     const set = spoilt((files) => {
       for (const place of [...methodsOf(files), ...fieldsOf(files)]) delete place.options;
     });
-    expect(policyFaults(() => loadPolicies(set))).toEqual([UNUSED]);
+    expect(paymentFaults(set)).toEqual([UNUSED]);
   });
 
   it.each([

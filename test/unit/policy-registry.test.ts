@@ -199,7 +199,8 @@ describe('a policy option', () => {
       WaitLong: policyOf('max_wait: {seconds: 2147484}'),
       Bytes: policyOf('max_response_bytes: 134217729'),
       Shorter: policyOf('lease: {seconds: 10}, max_execution: {seconds: 9}'),
-      Century: policyOf('retention: {seconds: 3153600001}, max_key_age: {seconds: 3153600001}'),
+      ThreeYears: policyOf('max_key_age: {seconds: 94694401}'),
+      Century: policyOf('retention: {seconds: 3153600001}, max_key_age: {seconds: 94694400}'),
       Good: policyOf('lease: {seconds: 1}'),
     });
     expect(policyFaults(() => loadPolicies(set))).toEqual([
@@ -218,7 +219,7 @@ describe('a policy option', () => {
       '/t.v1.S/WaitLong: max_wait: expected at most 2147483647 ms; got 2147484000 ms',
       '/t.v1.S/Bytes: max_response_bytes: expected at most 134217728; got 134217729',
       '/t.v1.S/Shorter: max_execution: expected at least the lease, 10000 ms; got 9000 ms',
-      '/t.v1.S/Century: max_key_age: expected at most 3153600000000 ms; got 3153600001000 ms',
+      '/t.v1.S/ThreeYears: max_key_age: expected at most 94694400000 ms, since each of its days is a table; got 94694401000 ms',
       '/t.v1.S/Century: retention: expected at most 3153600000000 ms; got 3153600001000 ms',
     ]);
   });

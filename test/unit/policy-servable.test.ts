@@ -55,4 +55,25 @@ describe('assertServable', () => {
       `/t.v1.S/IdempotentServer: ${expected}`,
     ]);
   });
+
+  it('refuses methods that take keys and whose requests are of an unknown type, and names each', () => {
+    const known = loadPolicies(descriptorSet);
+    const get = (path: string) => {
+      const policy = known.get(path);
+      return policy && { ...policy, requestKnown: false };
+    };
+    const service = {
+      // It takes no key, so nothing of it is compared.
+      getPayment: { ...unary, path: '/payments.v1.PaymentsService/GetPayment' },
+      createPayment: { ...unary, path: '/payments.v1.PaymentsService/CreatePayment' },
+      updatePayment: { ...unary, path: '/payments.v1.PaymentsService/UpdatePayment' },
+    };
+
+    expect(() => assertServable(known, [service])).not.toThrow();
+    const expected = 'expected the type of its request, which decides what is the same request: pass requestTypes';
+    expect(policyFaults(() => assertServable({ ...known, get }, [service]))).toEqual([
+      `/payments.v1.PaymentsService/CreatePayment: ${expected}`,
+      `/payments.v1.PaymentsService/UpdatePayment: ${expected}`,
+    ]);
+  });
 });

@@ -1,3 +1,4 @@
+import { Prisma } from '../../src/gen/prisma/client';
 import { sealable, UnfinishedStatementError } from '../../src/idempotency/server/sealed-transaction';
 
 /** A query like Prisma's: it runs when it is awaited, and has methods that make another query of it. */
@@ -156,5 +157,77 @@ describe('a transaction client inside complete', () => {
     expect(() => tx.$extends()).toThrow('$extends is not offered inside complete');
     expect(tx.$parent).toBeUndefined();
     expect(tx.$queryRaw()).toBe(1);
+  });
+});
+
+describe('a raw text inside complete', () => {
+  /** Takes raw texts in every form that Prisma does, and notes what got through. */
+  function createRawClient() {
+    const ran: unknown[] = [];
+    const run = (...values: unknown[]) => Promise.resolve(ran.push(values[0]));
+    const client = {
+      $executeRaw: run,
+      $executeRawUnsafe: run,
+      $queryRaw: run,
+      $queryRawUnsafe: run,
+      $queryRawTyped: run,
+    };
+    return { tx: sealable(client).tx, ran };
+  }
+
+  it.each([
+    ['COMMIT', 'COMMIT'],
+    ['commit and chain', 'COMMIT'],
+    [' \t\n\r\f\v End', 'END'],
+    ['rollback;', 'ROLLBACK'],
+    ['ROLLBACK AND CHAIN', 'ROLLBACK'],
+    ['rollback work', 'ROLLBACK'],
+    ["ROLLBACK PREPARED 'to'", 'ROLLBACK'],
+    ['ABORT', 'ABORT'],
+    ['begin', 'BEGIN'],
+    ['START TRANSACTION', 'START TRANSACTION'],
+    ["prepare /* a */ transaction 'x'", 'PREPARE TRANSACTION'],
+    ['-- sent\n--again\r/* a /* nested */ comment */COMMIT', 'COMMIT'],
+    ['COMMIT--at the end', 'COMMIT'],
+    ['COMMIT/**/', 'COMMIT'],
+    ['; ;COMMIT', 'COMMIT'],
+    ['ROLLBACK -- TO\n WORK', 'ROLLBACK'],
+  ])('is refused where it says %j', (text, named) => {
+    const { tx, ran } = createRawClient();
+    const refused = `${named} is not offered inside complete`;
+
+    expect(() => tx.$executeRawUnsafe(text, 1)).toThrow(refused);
+    expect(() => tx.$queryRawUnsafe(text)).toThrow(refused);
+    expect(() => tx.$executeRaw(Object.assign([text], { raw: [text] }))).toThrow(refused);
+    expect(() => tx.$queryRaw(Prisma.raw(text))).toThrow(refused);
+    expect(() => tx.$executeRaw`${Prisma.raw(text)}`).toThrow(refused);
+    expect(() => tx.$queryRaw(Prisma.sql`${Prisma.empty} ${Prisma.raw(text)}`)).toThrow(refused);
+    expect(() => tx.$queryRawTyped({ sql: text, values: [] })).toThrow(refused);
+    expect(ran).toEqual([]);
+  });
+
+  it.each([
+    "INSERT INTO note VALUES ('COMMIT')",
+    'SELECT 1 -- COMMIT',
+    '/* COMMIT */ SELECT 1',
+    '-- COMMIT\nSELECT 1',
+    'SAVEPOINT commit',
+    'RELEASE SAVEPOINT a',
+    'ROLLBACK TO a',
+    'rollback /* all */ work to SAVEPOINT a',
+    'ROLLBACK TRANSACTION TO a',
+    'PREPARE plan AS SELECT 1',
+    'committed',
+    'END_OF',
+    '',
+    '/* never closed COMMIT',
+  ])('is run where it says %j', async (text) => {
+    const { tx, ran } = createRawClient();
+
+    await tx.$executeRawUnsafe(text);
+    await tx.$queryRaw(Prisma.raw(text));
+    await tx.$executeRaw`SELECT ${'COMMIT'}`;
+
+    expect(ran).toHaveLength(3);
   });
 });

@@ -1,0 +1,58 @@
+import { ServerInterceptingCall, type ServerInterceptor, Server, status } from '@grpc/grpc-js';
+import { PaymentsServiceService } from '../../src/gen/proto/payments/v1/payments';
+import { type AttemptService, payAndComplete, startAttemptService } from '../support/attempt-service';
+import { deferred } from '../support/deferred';
+import { until } from '../support/until';
+
+describe('a call that another interceptor holds back once it is claimed (case J11)', () => {
+  const held = deferred();
+  const letGo = deferred();
+  let service: AttemptService;
+  let runs = 0;
+
+  /** Stands behind that of the library, nearer to the handlers. */
+  const holding: ServerInterceptor = (_, call) =>
+    new ServerInterceptingCall(call, {
+      start: (next) =>
+        next({
+          onReceiveHalfClose: (pass) => {
+            held.resolve();
+            void letGo.promise.then(pass);
+          },
+        }),
+    });
+
+  beforeAll(async () => {
+    service = await startAttemptService({
+      assemble: (idempotency, handlers) => {
+        const server = new Server({ interceptors: [idempotency.interceptor, holding] });
+        idempotency.addService(server, PaymentsServiceService, handlers);
+        return server;
+      },
+    });
+  });
+  afterAll(() => service.stop());
+
+  it('and whose caller hangs up then: its handler is never started, and the key is free again', async () => {
+    service.handle({
+      createPayment: (request, attempt) => {
+        runs += 1;
+        return payAndComplete(request, attempt);
+      },
+    });
+    const hangUp = new AbortController();
+    const cut = service.pay({ signal: hangUp.signal });
+    await held.promise;
+    expect(await service.database.count('idempotency_record')).toBe(1);
+
+    hangUp.abort();
+
+    expect((await cut).code).toBe(status.CANCELLED);
+    await until('the key is given back', async () => (await service.database.count('idempotency_record')) === 0, 4_000);
+    expect(service.events).toContainEqual(expect.objectContaining({ type: 'released' }));
+    letGo.resolve();
+    await service.idempotency.idle();
+    expect(runs).toBe(0);
+    expect(await service.database.count('payments')).toBe(0);
+  });
+});

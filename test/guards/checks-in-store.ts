@@ -1,0 +1,154 @@
+import { checksOf } from './check-list';
+
+/** The checks of the store that stand in no WHERE. */
+export const STORE_CHECKS = [
+  ...checksOf('store/sql/fragments', [
+    [
+      `$3::float8 IS NOT NULL AND (\${TOO_OLD} OR \${DROPPED})`,
+      `(\${TOO_OLD} OR \${DROPPED})`,
+      'store/guards-look-ups',
+    ],
+    [`AND (\${TOO_OLD} OR \${DROPPED})`, `AND (\${DROPPED})`, 'store/dates'],
+    [`(\${TOO_OLD} OR \${DROPPED}) AS`, `(\${TOO_OLD}) AS`, 'store/dates'],
+  ]),
+  ...checksOf('store/sql/complete', [
+    [
+      `CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END`,
+      `'on'`,
+      'store/durability',
+    ],
+  ]),
+  ...checksOf('store/sql/look-up', [
+    [`$3::float8 IS NOT NULL AND \${FROM_FUTURE} AS`, `false AS`, 'store/dates'],
+    [
+      `greatest(0, extract(epoch FROM record.lease_until`,
+      `greatest(-1, extract(epoch FROM record.lease_until`,
+      'store/guards-look-ups',
+    ],
+  ]),
+  ...checksOf('store/sql/methods', [
+    [`greatest(retention_ms, $2::bigint)`, `$2::bigint`, 'store/methods'],
+    [`greatest(max_key_age_ms, $3::bigint)`, `$3::bigint`, 'store/methods'],
+  ]),
+  ...checksOf('store/sql/retention', [
+    [`ORDER BY day\``, `ORDER BY day DESC\``, 'store/retention-drop', 'store/retention-races'],
+  ]),
+  ...checksOf('store/sql/lease', [
+    [
+      `SET owner_token = gen_random_uuid(), lease_until = now()`,
+      `SET lease_until = now()`,
+      'store/model',
+      'store/leases',
+    ],
+  ]),
+  ...checksOf('store/judge', [
+    [`assertSubject(row, request, methodId);`, ``, 'store/judge'],
+    [`if (!sameRequest(row.fingerprint, request.fingerprint)) return { kind: 'mismatch' };`, ``, 'store/claim'],
+    [`row.scope === scope && row.method`, `row.method`, 'store/look-up-status', 'store/judge'],
+    [`row.method === methodId && row.requestId`, `row.requestId`, 'store/look-up-status', 'store/judge'],
+    [` && row.requestId === key.text) return`, `) return`, 'store/look-up-status', 'store/judge'],
+    [`if (code === null) throw new Error('completed record without a status');`, ``, 'store/judge'],
+    [`if (!answerKept) return`, `if (false as boolean) return`, 'e2e/large-answers', 'e2e/compact'],
+  ]),
+  ...checksOf('store/claim-key', [
+    [`row.state === null || row.recoveryPoint === null`, `row.state === null`, 'store/half-finished'],
+    [
+      `if (round === ROUNDS || missedTakeovers === 2) return IN_HAND;`,
+      `if (round === ROUNDS) return IN_HAND;`,
+      'store/guards-look-ups',
+      'store/claim-retries',
+    ],
+    [`if (round === ROUNDS || missedTakeovers === 2)`, `if (missedTakeovers === 2)`, 'store/claim-retries'],
+    [`if (isLockTimeout(error)) return IN_HAND;`, ``, 'store/durability'],
+    [`if (round === ROUNDS || !(isSer`, `if (!(isSer`, 'store/claim-retries'],
+    [`!(isSerializationFailure(error) || isLostConnection(error))`, `false`, 'store/claim-retries'],
+    [`isSerializationFailure(error) || isLostConnection(error)`, `isLostConnection(error)`, 'store/claim-retries'],
+    [
+      `(isSerializationFailure(error) || isLostConnection(error))`,
+      `isSerializationFailure(error)`,
+      'store/claim-retries',
+    ],
+    [`if (row.fromFuture) return { kind: 'from_future' };`, ``, 'store/dates'],
+    [`return row.tooOld ? { kind: 'expired' } : 'moved';`, `return 'moved';`, 'store/dates'],
+    [
+      `if (row.ownerToken === ownerToken) return granted`,
+      `if (false as boolean) return granted`,
+      'store/claim-retries',
+    ],
+    [`if (found.leaseLeftMs > 0) return { ...found, kind: 'in_progress' };`, ``, 'store/claim'],
+    [
+      `row.recoveryPoint !== null && row.attempt >= MOST_ATTEMPTS`,
+      `row.attempt >= MOST_ATTEMPTS`,
+      'store/guards-look-ups',
+    ],
+    [
+      `row.recoveryPoint !== null && row.attempt >= MOST_ATTEMPTS`,
+      `row.recoveryPoint !== null`,
+      'store/guards-look-ups',
+    ],
+  ]),
+  ...checksOf('store/settle', [
+    [
+      `if (found.kind === 'claimed' && row.ownerToken === newToken)`,
+      `if (found.kind === 'claimed')`,
+      'store/settle',
+      'store/model',
+    ],
+    [`if (found.kind === 'claimed' && row.ownerToken === newToken)`, `if (false as boolean)`, 'store/settle-trouble'],
+    [` && found.kind !== 'not_kept') return`, `) return`, 'store/settle'],
+    [`confirmed.length > 0 ? 'committed' : 'lost'`, `'committed'`, 'store/settle'],
+    [
+      `if (!again || performance.now() + pauseMs > giveUpAt)`,
+      `if (performance.now() + pauseMs > giveUpAt)`,
+      'store/settle-trouble',
+    ],
+    [`if (!again || performance.now() + pauseMs > giveUpAt)`, `if (!again)`, 'store/guards-look-ups'],
+  ]),
+  ...checksOf('store/postgres-store', [
+    [`if (claim !== undefined && isOutage(error)) void releaseLater(records, claim);`, ``, 'e2e/unknown-claim'],
+    [`(held) => held,`, `() => true,`, 'store/claim-retries'],
+  ]),
+  ...checksOf('store/natural-batch', [
+    [
+      `await Promise.all(batch.map(alone));`,
+      `for (const { reject } of batch) reject(new Error('batch'));`,
+      'unit/natural-batch',
+      'store/natural-batch',
+    ],
+    [`queue.length === 0 || flights >= mostFlights`, `queue.length === 0`, 'unit/natural-batch', 'store/natural-batch'],
+    [`if (flights === 0) takeOff();`, `if (true as boolean) takeOff();`, 'unit/natural-batch', 'store/natural-batch'],
+  ]),
+  ...checksOf('store/leases', [
+    [`unused: 1 }`, `unused: 0 }`, 'e2e/unstarted-attempts'],
+    [
+      `renewed.has(token) ? 'renewed' : stillHeld.has(token) ? 'busy' : 'lost'`,
+      `renewed.has(token) ? 'renewed' : 'lost'`,
+      'store/leases',
+    ],
+  ]),
+  ...checksOf('store/database-error', [
+    [
+      `if (state !== undefined) return !/^(08|57|40003)/.test(state);`,
+      `if (state !== undefined) return true;`,
+      'unit/database-error',
+    ],
+  ]),
+  ...checksOf('store/retention-drop', [
+    [`if (await isRunning(client, day)) return { type: 'day_held_back', day };`, ``, 'store/guards-retention'],
+    [`if ((await stageOf(tx, day)) !== 'detached') return undefined;`, ``, 'store/retention-drop'],
+    [`await tx.$queryRawUnsafe(lockDay(day));`, ``, 'store/retention-races'],
+    [`if (await isRunning(tx, day)) {`, `if (false as boolean) {`, 'store/retention-races'],
+    [
+      `const kept = await tx.$queryRawUnsafe<unknown[]>(keepUnfinished(day));`,
+      `const kept: unknown[] = [];`,
+      'store/retention-drop',
+    ],
+    [`if (row?.patience !== '0') return;`, `if (true as boolean) return;`, 'store/retention-drop'],
+    [`if (event.type === 'day_postponed') return;`, ``, 'store/retention-races'],
+    [`await client.$queryRawUnsafe(finalizeDetach(day));`, ``, 'store/retention-races'],
+  ]),
+  ...checksOf('store/retention-election', [
+    [`if (elected.length === 0) return undefined;`, ``, 'store/retention-election'],
+    [`isHeld &&= renewed.length > 0;`, ``, 'store/retention-election'],
+  ]),
+];
