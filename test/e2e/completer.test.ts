@@ -216,7 +216,7 @@ describe('a half-finished request', () => {
     await service.client.call({ method: 'GetPayment', request: { payment_id: randomUUID() } });
     slow.resolve();
     await until('the claim was let go', async () => service.events.some(({ type }) => type === 'released'));
-    expect(await record()).toMatchObject({ state: 'claimed', attempt: 2 });
+    expect(await record()).toMatchObject({ state: 'claimed', attempt: 1 });
     await muchLater();
     expect(await service.idempotency.createCompleter().runOnce()).toEqual(['completed']);
   });
