@@ -1,6 +1,7 @@
 import { connect } from '../../src/database/connect';
 import { openPostgresStore, type RetentionOptions, runRetention } from '../../src/idempotency/index';
 import type { Prisma } from '../../src/gen/prisma/client';
+import { SELECT_DAYS_TO_DROP } from '../../src/idempotency/store/sql/retention';
 import { claimRequest, datedKey, policyOf } from '../support/claim-requests';
 import { daysAgo, droppedThrough, makeDay, requestOf, stagesOf, tableOf } from '../support/old-days';
 import { setClock } from '../support/set-clock';
@@ -54,6 +55,19 @@ describe('days that are over', () => {
 
     expect(await run()).toMatchObject({ created: [], dropped: [], faults: [] });
     expect(await stagesOf(opened.database)).toEqual(stages);
+  });
+
+  it('are those of this schema: a table of that name in another one says nothing of them', async () => {
+    await opened.database.rows('CREATE SCHEMA other');
+    await opened.database.rows(`CREATE TABLE other.${tableOf(due)} (LIKE idempotency_record)`);
+    const rows = await opened.database.rows<{ day: string; stage: string }>(
+      SELECT_DAYS_TO_DROP.replace('retention.dropped_through', `'${due}'::date`),
+      [null],
+    );
+
+    expect(rows).toEqual([{ day: due, stage: 'attached' }]);
+    expect(await run()).toMatchObject({ dropped: [due], heldBack: [], faults: [] });
+    expect(await opened.database.count(`other.${tableOf(due)}`)).toBe(0);
   });
 
   it('wait for the longest promise of any method, one that this process does not know among them', async () => {

@@ -81,6 +81,8 @@ describe('undated records whose retention is over', () => {
     const abandoned = await completedAgo(2 * HOUR_MS);
     const withPoint = await completedAgo(2 * HOUR_MS);
     const tombstone = await completedAgo(2 * HOUR_MS);
+    // Its retention is shorter than its lease was.
+    const done = await completedAgo(2 * HOUR_MS);
     const unanswered = 'completed_at = NULL, status_code = NULL, response = NULL';
     await change(running, `state = 'claimed', ${unanswered}, lease_until = now() + interval '1 minute'`);
     await change(parked, `state = 'parked', ${unanswered}`);
@@ -88,11 +90,12 @@ describe('undated records whose retention is over', () => {
     await change(abandoned, `state = 'claimed', ${unanswered}`);
     await change(withPoint, `recovery_point = 'draft'`);
     await change(tombstone, `state = 'expired'`);
+    await change(done, `lease_until = now() + interval '1 minute'`);
 
-    expect(await run()).toMatchObject({ purged: 3, faults: [] });
+    expect(await run()).toMatchObject({ purged: 4, faults: [] });
 
     for (const request of [running, parked, halfDone]) expect(await isThere(request)).toBe(true);
-    for (const request of [abandoned, withPoint, tombstone]) expect(await isThere(request)).toBe(false);
+    for (const request of [abandoned, withPoint, tombstone, done]) expect(await isThere(request)).toBe(false);
   });
 
   it('go in batches, all of them, past those that must stay', async () => {
@@ -121,6 +124,20 @@ describe('undated records whose retention is over', () => {
     // The last one is of the other method.
     expect(statements).toEqual([8, 8, 4, 0]);
     expect(await opened.database.count('idempotency_record')).toBe(stays.length);
+  });
+
+  it('go oldest first where no index says so, since the next batch begins where the last one ended', async () => {
+    const url = new URL(opened.database.connectionString);
+    const settings = ['enable_indexscan', 'enable_indexonlyscan', 'enable_bitmapscan'];
+    url.searchParams.set('options', settings.map((name) => `-c ${name}=off`).join(' '));
+    const unordered = connect({ connectionString: url.href });
+    // The youngest lies first in the table.
+    for (const hours of [2, 3, 4]) await completedAgo(hours * HOUR_MS);
+
+    const report = await run({ client: unordered.maintenance, purgeBatch: 1 });
+
+    await unordered.close();
+    expect(report).toMatchObject({ purged: 3, faults: [] });
   });
 
   it('that somebody has in hand are left, without waiting for them', async () => {
