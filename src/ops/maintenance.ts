@@ -1,6 +1,9 @@
+/** How long a stop waits for the round under way: a database that gives no answer keeps no process. Milliseconds. */
+const STOP_WITHIN_MS = 2_000;
+
 /** What a process does for the database from time to time. */
 export interface Maintenance {
-  /** Ends it; a round under way is told, and waited for. */
+  /** Ends it; a round under way is told, and waited for, two seconds at most. */
   stop(): Promise<void>;
 }
 
@@ -36,7 +39,10 @@ export function startMaintenance({ runOnce, intervalMs, firstAfterMs, onError }:
     stop: async () => {
       stopping.abort();
       clearTimeout(timer);
-      await round;
+      let late: NodeJS.Timeout | undefined;
+      const overdue = new Promise<void>((resolve) => (late = setTimeout(resolve, STOP_WITHIN_MS)));
+      await Promise.race([round, overdue]);
+      clearTimeout(late);
     },
   };
 }

@@ -61,4 +61,16 @@ describe('maintenance', () => {
     await jest.advanceTimersByTimeAsync(5_000);
     expect(rounds).toBe(0);
   });
+
+  it('does not wait at its stop for a round that never ends: a frozen database keeps no process', async () => {
+    const { maintenance } = start(() => new Promise<void>(() => undefined));
+    await jest.advanceTimersByTimeAsync(10);
+    let stopped = false;
+    const stopping = maintenance.stop().then(() => (stopped = true));
+    await jest.advanceTimersByTimeAsync(1_999);
+    expect(stopped).toBe(false);
+    await jest.advanceTimersByTimeAsync(1);
+    await stopping;
+    expect(stopped).toBe(true);
+  });
 });
