@@ -11,7 +11,7 @@ export const STORE_CHECKS = [
     [`AND (\${TOO_OLD} OR \${DROPPED})`, `AND (\${DROPPED})`, 'store/dates'],
     [`(\${TOO_OLD} OR \${DROPPED}) AS`, `(\${TOO_OLD}) AS`, 'store/dates'],
   ]),
-  ...checksOf('store/sql/complete', [
+  ...checksOf('store/sql/fragments', [
     [
       `CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END`,
       `'on'`,

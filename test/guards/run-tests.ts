@@ -99,6 +99,6 @@ function firstLine(message: string): string {
 }
 
 function plain(text: string): string {
-  // eslint-disable-next-line no-control-regex
+  // eslint-disable-next-line no-control-regex -- the colours of jest's messages begin with the control character ESC
   return text.replaceAll(/\u001b\[[0-9;]*m/g, '');
 }

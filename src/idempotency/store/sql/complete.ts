@@ -1,3 +1,5 @@
+import { DURABLY } from './fragments';
+
 /**
  * The fence: records the answer if the claim is still held. Last statement of the business transaction. It makes that
  * transaction durable whatever the session's default, and keeps a frozen process from holding the row for ever.
@@ -8,8 +10,7 @@
 export const COMPLETE_IF_HELD = `
 WITH setting AS MATERIALIZED (
   SELECT
-    set_config('synchronous_commit',
-      CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true),
+    ${DURABLY},
     set_config('idle_in_transaction_session_timeout', $8::text, true)
 )
 UPDATE idempotency_record AS record

@@ -24,6 +24,9 @@ LEFT JOIN idempotency_record AS record ON record.bucket = $1::date AND record.id
  * a crash of the database loses leaves a stale owner, whom the fence refuses.
  */
 export const QUICKLY = `set_config('synchronous_commit', 'off', true)`;
+/** What is acknowledged survives a crash, whatever the session's default; a stricter one than `on` stays. */
+export const DURABLY = `set_config('synchronous_commit',
+  CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`;
 /** Nobody waits long behind a completer that was frozen with the row in its hands. */
 export const PATIENCE = `set_config('lock_timeout', '2s', true)`;
 

@@ -1,3 +1,5 @@
+import { DURABLY } from './fragments';
+
 /**
  * Takes the token of an attempt away from itself, after a commit whose outcome nobody knows. It waits for whatever the
  * server still does with the row: one row means that the completion never happened and never will; whether a step did is
@@ -23,8 +25,7 @@ RETURNING record.recovery_point AS "recoveryPoint"`;
  */
 export const CONFIRM_COMPLETION = `
 WITH setting AS MATERIALIZED (
-  SELECT set_config('synchronous_commit',
-    CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)
+  SELECT ${DURABLY}
 )
 UPDATE idempotency_record AS record
 SET attempt = record.attempt

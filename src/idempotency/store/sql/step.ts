@@ -1,7 +1,4 @@
-import { PATIENCE } from './fragments';
-
-const DURABLY = `set_config('synchronous_commit',
-  CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`;
+import { DURABLY, PATIENCE } from './fragments';
 
 const RECORD = `
 UPDATE idempotency_record AS record
