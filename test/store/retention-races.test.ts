@@ -252,6 +252,29 @@ describe('a day that is over, while others use the records', () => {
     expect(await opened.database.count('effect')).toBe(1);
   });
 
+  it('is tried again when the database ends a deadlock with another maintainer at the expense of the drop', async () => {
+    await other.query(`SET deadlock_timeout = '1min'`);
+    await other.query('BEGIN');
+    await other.query(`LOCK TABLE ${tableOf(due)} IN SHARE UPDATE EXCLUSIVE MODE`);
+    const round = runRetention({ client: opened.connections.maintenance });
+    await until('the detach waits for the day', async () => {
+      const waiting = await opened.database.count(
+        `pg_stat_activity WHERE query LIKE '%DETACH%CONCURRENTLY' AND wait_event_type = 'Lock'
+         AND datname = current_database()`,
+      );
+      return waiting > 0;
+    });
+    // Granted once the database has refused the detach.
+    await other.query('LOCK TABLE ONLY idempotency_record IN SHARE UPDATE EXCLUSIVE MODE');
+    await other.query('COMMIT; RESET deadlock_timeout');
+    const [{ deadlocks } = { deadlocks: 0 }] = await opened.database.rows<{ deadlocks: number }>(
+      `SELECT pg_stat_get_db_deadlocks(oid)::int AS deadlocks FROM pg_database WHERE datname = current_database()`,
+    );
+
+    expect(deadlocks).toBe(1);
+    expect(await round).toMatchObject({ dropped: [due], postponed: [], faults: [] });
+  });
+
   it('goes once, whole, though four processes all believe that they are to drop it', async () => {
     const days = [due];
     for (let ago = 4; ago <= 7; ago += 1) days.unshift(await daysAgo(opened.database, ago));

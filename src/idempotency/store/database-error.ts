@@ -21,6 +21,11 @@ export function isLockTimeout(error: unknown): boolean {
   return sqlState(error) === '55P03';
 }
 
+/** 55P03, 40P01: others hold the locks that we need, for longer than we wait, or while they wait for ours. */
+export function isLockedOut(error: unknown): boolean {
+  return isLockTimeout(error) || sqlState(error) === '40P01';
+}
+
 /** 42P01, or 55000: a table is gone, or no longer what it was. Somebody else was faster. */
 export function isOvertakenByDdl(error: unknown): boolean {
   const state = sqlState(error);

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SqlClient, TransactionClient } from './database';
-import { isLockTimeout, isOvertakenByDdl } from './database-error';
+import { isLockedOut, isOvertakenByDdl } from './database-error';
 import type { RetentionEvent } from './retention-events';
 import { attachDay, tableOf } from './sql/days';
 import {
@@ -86,7 +86,7 @@ async function tryToDrop<Tx extends SqlClient>(
     } catch (error) {
       // Another process that believes it is elected was faster.
       if (isOvertakenByDdl(error)) return undefined;
-      if (!isLockTimeout(error)) throw error;
+      if (!isLockedOut(error)) throw error;
       if (attempt === TRIES || !options.mayGoOn()) return { type: 'day_postponed', day };
       await delay(PAUSE_MS);
     }
