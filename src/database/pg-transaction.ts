@@ -1,9 +1,7 @@
 import type { PoolClient, QueryArrayConfig, QueryArrayResult } from 'pg';
+import { SENT_WITH_COMMIT } from '../idempotency/index';
 import { asLostConnection, transactionWasAborted } from './pg-errors';
 import { sendJoined } from './pg-joined-query';
-
-/** A statement that begins so is kept back and goes to the server together with the COMMIT. */
-export const SENT_WITH_COMMIT = '/* sent with COMMIT */';
 
 /** What the driver adapter sends behind its BEGIN. */
 const SET_TRANSACTION = 'SET TRANSACTION ';

@@ -68,8 +68,12 @@ export { RequestsServiceService, RequestState } from '../gen/proto/idempotency/v
 export { UnusableDatabaseError } from './store/check-database';
 export { type PostgresStoreOptions, openPostgresStore } from './store/postgres-store';
 export type { SqlClient, TransactionClient } from './store/database';
+export { SENT_WITH_COMMIT } from './store/sql/fence';
 export type { IdempotencyStore, IsolationLevel, RequestStatus } from './store/store';
 export { type KeptRequest, readRequestStatus } from './request-status';
+export * from './store/operator';
+export * from './store/operator-changes';
+export type { RecordedStep } from './store/operator-steps';
 export { createDays } from './store/days';
 export { createDaysIfAllowed, type RetentionOptions, runRetention } from './store/retention';
 export type { DayToExport } from './store/retention-drop';

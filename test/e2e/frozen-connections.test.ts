@@ -1,5 +1,5 @@
 import { connect, type Database } from '../../src/database/connect';
-import { SENT_WITH_COMMIT } from '../../src/database/pg-transaction';
+import { SENT_WITH_COMMIT } from '../../src/idempotency/index';
 import type { Prisma } from '../../src/gen/prisma/client';
 import { isLostConnection, isOutage, provesRollback } from '../../src/idempotency/store/database-error';
 import { createTestDatabase, type TestDatabase } from '../support/postgres';

@@ -1,6 +1,6 @@
 import { connect, type ConnectOptions, type Database } from '../../src/database/connect';
 import { createTransactionPool } from '../../src/database/pg-pool';
-import { SENT_WITH_COMMIT } from '../../src/database/pg-transaction';
+import { SENT_WITH_COMMIT } from '../../src/idempotency/index';
 import type { Prisma } from '../../src/gen/prisma/client';
 import { createTestDatabase, type TestDatabase } from '../support/postgres';
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy';

@@ -90,17 +90,8 @@ export const SERVER_CHECKS = [
       'e2e/swallowed-statements',
       'e2e/completion-misuse',
     ],
-    [
-      `if (value === undefined || abandoned) throw new Fenced();`,
-      `if (abandoned) throw new Fenced();`,
-      'e2e/overtaken-owner',
-      'e2e/lost-claims',
-    ],
-    [
-      `if (value === undefined || abandoned) throw new Fenced();`,
-      `if (value === undefined) throw new Fenced();`,
-      'unit/fenced-transaction',
-    ],
+    [`if (abandoned) throw new AbandonedError();`, ``, 'unit/fenced-transaction'],
+    [`if (store.readFault(error).fenced) return { kind: 'fenced' };`, ``, 'unit/fenced-transaction'],
     [
       `if (passed === undefined || store.readFault(error).rolledBack) throw error;`,
       `if (passed === undefined) throw error;`,
@@ -173,7 +164,7 @@ export const SERVER_CHECKS = [
     [` || code !== (status.OK as number)) {`, `) {`, 'e2e/compact', 'e2e/large-answers'],
   ]),
   ...checksOf('server/service', [
-    [`assertSendable(sent.status.details, sent.status.metadata);`, ``, 'e2e/rejection', 'e2e/trailers'],
+    [`assertSendable(sent.status.details, sent.status.metadata);`, ``, 'e2e/unsendable-errors'],
     [`if (policy.resume) options.resumable`, `options.resumable`, 'e2e/completer-bounds'],
     [`if (policy.recording === 'COMPACT' && rebuild === undefined) {`, `if (false as boolean) {`, 'e2e/compact'],
     [`if (context === undefined) {`, `if (false as boolean) {`, 'e2e/incomplete-protection'],

@@ -7,7 +7,7 @@ import { findConditions } from './sql-conditions';
 /** Where every statement on the records is. */
 const SQL_FOLDER = 'src/idempotency/store/sql';
 /** Parts of statements, found in those. */
-const FRAGMENTS = 'fragments.ts';
+const PARTS = new Set(['fragments.ts', 'fence.ts']);
 /** Stands for the day of statements that are made for one. */
 const ANY_DAY = '2001-02-03';
 const ANY_TABLE = 'idempotency_record_d20010203';
@@ -26,7 +26,7 @@ export async function sqlGuards(
   const guards: Guard[] = [];
   const unassigned = new Set<string>();
   for (const name of (await readdir(join(root, SQL_FOLDER))).sort()) {
-    if (name === FRAGMENTS) continue;
+    if (PARTS.has(name)) continue;
     const file = `${SQL_FOLDER}/${name}`;
     for (const { statement, text } of await statementsOf(join(root, file))) {
       const seen = new Map<string, number>();

@@ -1,5 +1,18 @@
-import { claimRequest } from '../support/claim-requests';
-import { answerOf, claim, complete, LIMITS, TERMS, openTestStore, type TestStore } from '../support/store';
+import { randomUUID } from 'node:crypto';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { PrismaClient } from '../../src/gen/prisma/client';
+import { openPostgresStore } from '../../src/idempotency/index';
+import { claimRequest, policyOf } from '../support/claim-requests';
+import {
+  answerOf,
+  claim,
+  complete,
+  LIMITS,
+  openTestStore,
+  TERMS,
+  type TestStore,
+  transactUnlessFenced,
+} from '../support/store';
 
 describe('the completion and the release of a claim (design 4.8)', () => {
   let opened: TestStore;
@@ -97,6 +110,29 @@ describe('the completion and the release of a claim (design 4.8)', () => {
     expect(await opened.record(requests[0])).toMatchObject({ state: 'completed' });
     expect(await opened.record(requests[1])).toBeUndefined();
     expect(await opened.record(requests[2])).toMatchObject({ state: 'claimed' });
+  });
+
+  it('is refused on connections of the published adapter too, which knows nothing of our statements', async () => {
+    const adapter = new PrismaPg({ connectionString: opened.database.connectionString });
+    const client = new PrismaClient({ adapter });
+    const store = await openPostgresStore({ business: client, records: client, policies: [policyOf('CreatePayment')] });
+    await opened.database.rows('CREATE TABLE effect (request_id text)');
+    const request = claimRequest();
+    const claimed = await claim(store, request);
+    const completeWithEffect = (token: string): Promise<boolean> =>
+      transactUnlessFenced(store, async (tx) => {
+        await tx.$executeRaw`INSERT INTO effect VALUES (${request.key.text})`;
+        await store.completeIfHeld(tx, { ...claimed, ownerToken: token }, answerOf('paid'), TERMS);
+      });
+    try {
+      expect(await completeWithEffect(randomUUID())).toBe(false);
+      expect(await opened.database.count('effect')).toBe(0);
+      expect(await completeWithEffect(claimed.ownerToken)).toBe(true);
+      expect(await completeWithEffect(claimed.ownerToken)).toBe(false);
+      expect(await opened.database.count('effect')).toBe(1);
+    } finally {
+      await client.$disconnect();
+    }
   });
 
   it('a released key may be claimed again, by another request too', async () => {

@@ -14,6 +14,7 @@ interface PlanNode {
   readonly 'Relation Name'?: string;
   readonly 'Index Name'?: string;
   readonly 'Index Cond'?: string;
+  readonly 'Conflict Arbiter Indexes'?: readonly string[];
   readonly 'Actual Loops': number;
   readonly Plans?: readonly PlanNode[];
 }
@@ -24,7 +25,6 @@ const STATEMENTS: readonly (readonly [string, Made])[] = [
   ['a claim', () => statements.insertClaim(keyOfToday(), randomUUID())],
   ['claims in a batch', () => statements.insertClaims([keyOfToday(), keyOfToday()].map((one) => [one, randomUUID()]))],
   ['a takeover', (request, token) => statements.takeOver(request, token, randomUUID())],
-  ['a completion', statements.complete],
   ['a renewal', statements.renew],
   ['the look whether a claim is still held', statements.stillHeld],
   ['the look whether an attempt still runs', statements.stillRunning],
@@ -33,11 +33,16 @@ const STATEMENTS: readonly (readonly [string, Made])[] = [
   ['a publication', statements.publish],
   ['taking the own token away', (request, token) => statements.takeTokenAway(request, token, randomUUID())],
   ['the record of a step', statements.recordStep],
-  ['the record of a step in a transaction', statements.recordStepInTransaction],
   ['the parking of a request', statements.park],
   ['the confirmation of a completion', statements.confirm],
   ['a look-up', statements.lookUp],
   ['a look-up of the status', (request) => ({ ...statements.lookUp(request), text: LOOK_UP_STATUS })],
+];
+
+/** They insert or, by the primary key, change; the day is found when they run. */
+const FENCES: readonly (readonly [string, Made])[] = [
+  ['a completion', statements.complete],
+  ['the record of a step in a transaction', statements.recordStepInTransaction],
 ];
 
 function keyOfToday(): ClaimRequest {
@@ -70,24 +75,27 @@ describe('the plan of a statement on the records (design 4.5, 4.11)', () => {
     await opened.close();
   });
 
-  /** The nodes that read a table of records, and were run. */
-  const readsOf = async ({ text, values }: statements.Statement): Promise<readonly PlanNode[]> => {
+  const planOf = async ({ text, values }: statements.Statement): Promise<readonly PlanNode[]> => {
     await client.query('BEGIN');
     try {
       const { rows } = await client.query<{ 'QUERY PLAN': readonly { readonly Plan: PlanNode }[] }>(
         `EXPLAIN (ANALYZE, FORMAT JSON) ${text}`,
         [...values],
       );
-      return nodesOf(rows[0]?.['QUERY PLAN'][0]?.Plan).filter(
-        (node) =>
-          node['Node Type'].includes('Scan') &&
-          node['Actual Loops'] > 0 &&
-          /_record_/.test(`${node['Relation Name'] ?? ''}${node['Index Name'] ?? ''}`),
-      );
+      return nodesOf(rows[0]?.['QUERY PLAN'][0]?.Plan);
     } finally {
       await client.query('ROLLBACK');
     }
   };
+
+  /** The nodes that read a table of records, and were run. */
+  const readsOf = async (statement: statements.Statement): Promise<readonly PlanNode[]> =>
+    (await planOf(statement)).filter(
+      (node) =>
+        node['Node Type'].includes('Scan') &&
+        node['Actual Loops'] > 0 &&
+        /_record_/.test(`${node['Relation Name'] ?? ''}${node['Index Name'] ?? ''}`),
+    );
 
   it.each(STATEMENTS)('%s reads one table, by its primary key', async (_, make) => {
     const request = keyOfToday();
@@ -108,6 +116,21 @@ describe('the plan of a statement on the records (design 4.5, 4.11)', () => {
       expect(read['Index Name']).toBe(`${table}_pkey`);
       expect(read['Index Cond']).toMatch(/bucket = .*id = /);
     }
+  });
+
+  it.each(FENCES)('%s finds its record by the primary key alone, and no table is planned for', async (_, make) => {
+    const request = keyOfToday();
+    const claimed = await claim(opened.store, request);
+    const fence = make(request, claimed.ownerToken);
+
+    const nodes = await planOf(fence);
+
+    expect(nodes.filter((node) => node['Conflict Arbiter Indexes'] !== undefined)).toMatchObject([
+      { 'Relation Name': 'idempotency_record', 'Conflict Arbiter Indexes': ['idempotency_record_pkey'] },
+    ]);
+    expect(nodes.filter((node) => node['Node Type'].includes('Scan') && node['Relation Name'] !== undefined)).toEqual(
+      [],
+    );
   });
 
   it('a purge finds its records by the index of their claims, and deletes them by the primary key', async () => {

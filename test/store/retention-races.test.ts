@@ -6,7 +6,7 @@ import { INSERT_CLAIM } from '../../src/idempotency/store/sql/claim';
 import type { ClaimRequest, HeldClaim } from '../../src/idempotency/store/store';
 import { claimRequest, policyOf } from '../support/claim-requests';
 import { daysAgo, droppedThrough, makeDay, requestOf, stagesOf, tableOf } from '../support/old-days';
-import { answerOf, claim, idOf, LIMITS, openTestStore, TERMS, type TestStore } from '../support/store';
+import { answerOf, claim, idOf, openTestStore, TERMS, type TestStore, transactUnlessFenced } from '../support/store';
 import { until } from '../support/until';
 
 const DAY_MS = 24 * 3_600_000;
@@ -45,18 +45,11 @@ describe('a day that is over, while others use the records', () => {
   const run = () => runRetention({ client: impatient.store });
 
   /** Completes with an effect beside the answer. */
-  const completeWithEffect = async (request: ClaimRequest, held: HeldClaim): Promise<boolean> => {
-    const refused = new Error('fenced');
-    try {
-      return await opened.store.transaction(async (tx) => {
-        await tx.$executeRaw`INSERT INTO effect VALUES (${request.key.text})`;
-        if (!(await opened.store.completeIfHeld(tx, held, answerOf('paid'), TERMS))) throw refused;
-        return true;
-      }, LIMITS);
-    } catch (error) {
-      if (error !== refused) throw error;
-      return false;
-    }
+  const completeWithEffect = (request: ClaimRequest, held: HeldClaim): Promise<boolean> => {
+    return transactUnlessFenced(opened.store, async (tx) => {
+      await tx.$executeRaw`INSERT INTO effect VALUES (${request.key.text})`;
+      await opened.store.completeIfHeld(tx, held, answerOf('paid'), TERMS);
+    });
   };
 
   /** The insert of a claim, on a connection that does not commit by itself. */

@@ -3,7 +3,7 @@ import type { ClaimOutcome, ClaimRequest, HeldClaim, LookUpOutcome } from '../..
 import { claimRequest, datedKey, policyOf } from './claim-requests';
 import { answerOf, KEYS, type Step, type Told, UNDATED } from './model';
 import * as statements from './scheduler-statements';
-import { answerOf as recorded, idOf, LIMITS, type PaymentsStore, TERMS, type TestStore } from './store';
+import { answerOf as recorded, idOf, type PaymentsStore, TERMS, type TestStore, transactUnlessFenced } from './store';
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -51,18 +51,18 @@ export async function startWorld(opened: TestStore, stores: readonly PaymentsSto
     store: PaymentsStore,
     answer: string,
     thrown: boolean,
-  ): Promise<boolean> => {
-    let holds = false;
+  ): Promise<string> => {
     try {
-      await store.transaction(async (tx) => {
+      const committed = await transactUnlessFenced(store, async (tx) => {
         await tx.$executeRaw`INSERT INTO effect VALUES (${request.key.text}, ${answer})`;
-        holds = await store.completeIfHeld(tx, held, recorded(answer), TERMS);
-        if (!holds || thrown) throw new RolledBack();
-      }, LIMITS);
+        await store.completeIfHeld(tx, held, recorded(answer), TERMS);
+        if (thrown) throw new RolledBack();
+      });
+      return String(committed);
     } catch (error) {
       if (!(error instanceof RolledBack)) throw error;
+      return 'rolled back';
     }
-    return holds;
   };
 
   const own = async (
@@ -75,9 +75,9 @@ export async function startWorld(opened: TestStore, stores: readonly PaymentsSto
     const { request, claim: held } = handle;
     switch (step.do) {
       case 'complete':
-        return String(await complete(handle, store, answer, false));
+        return complete(handle, store, answer, false);
       case 'complete_and_throw':
-        return String(await complete(handle, store, answer, true));
+        return complete(handle, store, answer, true);
       case 'renew':
         return String((await store.renewIfHeld([{ claim: held, leaseMs: policy.leaseMs }]))[0]);
       case 'release':

@@ -113,7 +113,7 @@ export class Model {
         this.committed.set(key, held.answer);
         return 'true';
       case 'complete_and_throw':
-        return String(held !== undefined);
+        return 'rolled back';
       case 'renew':
         if (held !== undefined) held.leaseRuns = true;
         return held === undefined ? 'lost' : 'renewed';

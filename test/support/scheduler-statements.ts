@@ -65,7 +65,7 @@ export function takeOver(request: ClaimRequest, tokenSeen: string, newToken: str
 
 /** Records an answer. */
 export function complete(request: ClaimRequest, token: string, answer = 'done'): Statement {
-  const values = [...place(request), token, 0, null, Buffer.from(answer), null, '15000', null, true];
+  const values = [...place(request), token, '15000', 0, null, Buffer.from(answer), null, null, true];
   return { text: COMPLETE_IF_HELD, values };
 }
 
@@ -122,7 +122,7 @@ export function recordStep(request: ClaimRequest, token: string): Statement {
 
 /** Records a recovery point as the last statement of a transaction. */
 export function recordStepInTransaction(request: ClaimRequest, token: string): Statement {
-  const values = [...place(request), token, 'draft', Buffer.of(1), '15000'];
+  const values = [...place(request), token, '15000', 'draft', Buffer.of(1)];
   return { text: RECORD_STEP_IN_TRANSACTION_IF_HELD, values };
 }
 

@@ -98,5 +98,19 @@ export function answerOf(response: Buffer | string): RecordedAnswer {
 
 /** Records an answer in a transaction of its own; false when the claim was no longer held. */
 export function complete(store: PaymentsStore, claimed: HeldClaim, answer: RecordedAnswer): Promise<boolean> {
-  return store.transaction((tx) => store.completeIfHeld(tx, claimed, answer, TERMS), LIMITS);
+  return transactUnlessFenced(store, (tx) => store.completeIfHeld(tx, claimed, answer, TERMS));
+}
+
+/** Runs a transaction; false when its fence refused. */
+export async function transactUnlessFenced(
+  store: PaymentsStore,
+  work: (tx: Prisma.TransactionClient) => Promise<void>,
+): Promise<boolean> {
+  try {
+    await store.transaction(work, LIMITS);
+    return true;
+  } catch (error) {
+    if (store.readFault(error).fenced) return false;
+    throw error;
+  }
 }

@@ -31,7 +31,7 @@ function createStore(): { readonly store: IdempotencyStore<Tx>; readonly runs: (
       runs += 1;
       return Promise.reject(new Error('serialization failure'));
     },
-    readFault: () => ({ runAgain: true, rolledBack: true, outage: false }),
+    readFault: () => ({ fenced: false, runAgain: true, rolledBack: true, outage: false }),
   };
   return { store, runs: () => runs };
 }
@@ -75,7 +75,7 @@ describe('a completion without a claim', () => {
         return running;
       },
       assertNotAborted: () => Promise.reject(new Error('current transaction is aborted')),
-      readFault: () => ({ runAgain: false, rolledBack: true, outage: false }),
+      readFault: () => ({ fenced: false, runAgain: false, rolledBack: true, outage: false }),
     };
 
     await expect(

@@ -7,6 +7,31 @@ type Transaction = IdempotencyStore<Tx>['transaction'];
 
 const DAY_MS = 24 * 3_600_000;
 
+describe('a fenced transaction whose fence refuses (design 4.8)', () => {
+  const fault = { fenced: true, runAgain: false, rolledBack: true, outage: false };
+  const refusal = new Error('claim is not held');
+  const runWith = (transaction: Transaction, fence: () => Promise<string>) =>
+    runFenced<Tx, string, string>({
+      store: { transaction, readFault: (error) => (error === refusal ? fault : { ...fault, fenced: false }) },
+      limits: { maxWaitMs: 1_000, timeoutMs: 1_000 },
+      work: () => Promise.resolve('done'),
+      fence,
+    });
+
+  it('at its COMMIT is told as fenced, and nothing of it as done', async () => {
+    const atCommit: Transaction = async (work) => {
+      await work({});
+      throw refusal;
+    };
+    expect(await runWith(atCommit, () => Promise.resolve('done'))).toEqual({ kind: 'fenced' });
+  });
+
+  it('in its place is told as fenced too: a driver need not keep it back', async () => {
+    const inPlace: Transaction = (work) => work({});
+    expect(await runWith(inPlace, () => Promise.reject(refusal))).toEqual({ kind: 'fenced' });
+  });
+});
+
 describe('a fenced transaction that gets no answer in its time (design 4.8)', () => {
   beforeEach(() => jest.useFakeTimers());
   afterEach(() => jest.useRealTimers());
@@ -15,7 +40,7 @@ describe('a fenced transaction that gets no answer in its time (design 4.8)', ()
   function run(transaction: Transaction, timeoutMs: number): { outcome: FencedOutcome<string> | undefined } {
     const running: { outcome: FencedOutcome<string> | undefined } = { outcome: undefined };
     void runFenced<Tx, string, string>({
-      store: { transaction, readFault: () => ({ runAgain: false, rolledBack: false, outage: true }) },
+      store: { transaction, readFault: () => ({ fenced: false, runAgain: false, rolledBack: false, outage: true }) },
       limits: { maxWaitMs: timeoutMs, timeoutMs },
       work: () => Promise.resolve('done'),
       fence: (_, returned) => Promise.resolve(returned),

@@ -42,7 +42,8 @@ export function completeInOneTransaction<Tx extends object, Response, R extends 
         return { result, answer };
       }
       const terms = { idleMs, keepAnswer: isKept(policy, answer) };
-      return (await store.completeIfHeld(client, claim, answer, terms)) ? { result, answer } : undefined;
+      await store.completeIfHeld(client, claim, answer, terms);
+      return { result, answer };
     },
   });
 }

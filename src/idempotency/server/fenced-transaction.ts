@@ -20,11 +20,11 @@ export interface FencedTransaction<Tx, R, Value> {
   /** What is done in it; may be run again after a serialization failure or deadlock. */
   readonly work: (tx: Tx) => Promise<R>;
   /**
-   * Its last statement, given what the function returned: undefined when the claim is no longer held.
+   * Its last statement, given what the function returned. It fails, now or with COMMIT, when the claim is not held.
    *
    * @param idleMs how long the server may then wait for COMMIT
    */
-  readonly fence: (client: Tx, returned: R, idleMs: number) => Promise<Value | undefined>;
+  readonly fence: (client: Tx, returned: R, idleMs: number) => Promise<Value>;
 }
 
 /** How often a function is run before a serialization failure or deadlock is given to the caller. */
@@ -40,7 +40,7 @@ const COMMIT_WITHIN_MS = 5_000;
 const STUCK_AFTER_MS = 1_000;
 
 /** Leaves the transaction's function, so that it is rolled back. */
-class Fenced extends Error {}
+class AbandonedError extends Error {}
 
 /** Runs the function, with its fence as the last statement: when the claim is lost, the whole transaction is. */
 export async function runFenced<Tx extends object, R, Value>(
@@ -77,7 +77,7 @@ async function runOnce<Tx extends object, R, Value>({
     const returned = await work(tx);
     seal();
     const value = await fence(client, returned, commitWithinMs);
-    if (value === undefined || abandoned) throw new Fenced();
+    if (abandoned) throw new AbandonedError();
     passed = { value };
     timer.failAfter(commitWithinMs, 'COMMIT gave no answer');
   }, limits);
@@ -88,7 +88,7 @@ async function runOnce<Tx extends object, R, Value>({
     // The late end of a transaction that is not waited for any more.
     transaction.catch(() => undefined);
     abandoned = true;
-    if (error instanceof Fenced) return { kind: 'fenced' };
+    if (store.readFault(error).fenced) return { kind: 'fenced' };
     if (passed === undefined && error instanceof LateError) return { kind: 'never_committed', error };
     if (passed === undefined || store.readFault(error).rolledBack) throw error;
     return { kind: 'unknown', ...passed, error };

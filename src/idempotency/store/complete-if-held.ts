@@ -3,25 +3,24 @@ import type { CompletionTerms, HeldClaim, RecordedAnswer } from './outcomes';
 import { columnText } from '../wire/recorded-trailers';
 import { COMPLETE_IF_HELD } from './sql/complete';
 
-/** Records the answer inside a business transaction. False when the claim was no longer held. */
+/** Records the answer inside a business transaction, as its fence: it fails, now or at COMMIT, where the claim is not held. */
 export async function completeIfHeld(
   tx: SqlClient,
   { bucket, id, ownerToken }: HeldClaim,
   { code, message, response, trailers, resource }: RecordedAnswer,
   { idleMs, keepAnswer }: CompletionTerms,
-): Promise<boolean> {
-  const rows = await tx.$queryRawUnsafe<unknown[]>(
+): Promise<void> {
+  await tx.$queryRawUnsafe(
     COMPLETE_IF_HELD,
     bucket,
     id,
     ownerToken,
+    String(idleMs),
     code,
     message === '' || !keepAnswer ? null : columnText(message),
     keepAnswer ? (response ?? null) : null,
     keepAnswer ? (trailers ?? null) : null,
-    String(idleMs),
     resource === undefined ? null : columnText(resource),
     keepAnswer,
   );
-  return rows.length > 0;
 }

@@ -1,3 +1,5 @@
+import { REFUSAL } from './sql/fence';
+
 /**
  * Reads the errors of a Prisma client on `pg`, whose truth lies at different depths (case K4): a statement's SQLSTATE is
  * at `meta.driverAdapterError.cause.originalCode`, COMMIT's at `cause.originalCode`; a connection that could not be made
@@ -14,6 +16,13 @@ export function sqlState(error: unknown): string | undefined {
 export function isSerializationFailure(error: unknown): boolean {
   const state = sqlState(error);
   return state === '40001' || state === '40P01';
+}
+
+/** The fence of a transaction refused: the claim was not held, or its whole day is gone. */
+export function isFenced(error: unknown): boolean {
+  const state = sqlState(error);
+  if (state === '22P02') return hasText(error, [REFUSAL]);
+  return state === '23514' && hasText(error, ['no partition of relation "idempotency_record']);
 }
 
 /** 55P03: somebody else kept the row for longer than we wait. */

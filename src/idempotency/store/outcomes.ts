@@ -133,6 +133,8 @@ export type Settlement =
 
 /** What an error says. All false for one that did not come from the database. */
 export interface DatabaseFault {
+  /** The fence refused, since the claim was no longer held: nothing of the transaction was kept. */
+  readonly fenced: boolean;
   /** The transaction was chosen to be run again: a serialization failure or a deadlock. */
   readonly runAgain: boolean;
   /** The transaction did not commit, for sure. False where the answer to a COMMIT was lost. */

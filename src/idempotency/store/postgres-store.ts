@@ -7,7 +7,7 @@ import { checkDatabase } from './check-database';
 import { type ClaimContext, claimKey, takeOverHalfFinished } from './claim-key';
 import { completeIfHeld } from './complete-if-held';
 import type { SqlClient, TransactionClient } from './database';
-import { isOutage, isSerializationFailure, provesRollback } from './database-error';
+import { isFenced, isOutage, isSerializationFailure, provesRollback } from './database-error';
 import { countStranded, findHalfFinished } from './half-finished';
 import { createClaimInserts, type NewClaim } from './insert-claim';
 import { judge } from './judge';
@@ -97,6 +97,7 @@ export async function openPostgresStore<Tx extends SqlClient>(
     },
 
     readFault: (error) => ({
+      fenced: isFenced(error),
       runAgain: isSerializationFailure(error),
       rolledBack: provesRollback(error),
       outage: isOutage(error),

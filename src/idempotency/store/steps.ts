@@ -3,15 +3,15 @@ import type { NewClaim } from './insert-claim';
 import type { HeldClaim, StoredSteps } from './outcomes';
 import { PARK_IF_EXHAUSTED, RECORD_STEP_IF_HELD, RECORD_STEP_IN_TRANSACTION_IF_HELD } from './sql/step';
 
-/** Records steps inside a business transaction, as its fence. False when the claim was no longer held. */
+/** Records steps inside a business transaction, as its fence: it fails, now or at COMMIT, where the claim is not held. */
 export async function recordStepInTransaction(
   tx: SqlClient,
   { bucket, id, ownerToken }: HeldClaim,
   { recoveryPoint, results }: StoredSteps,
   idleMs: number,
-): Promise<boolean> {
-  const values = [bucket, id, ownerToken, recoveryPoint, results, String(idleMs)];
-  return (await tx.$queryRawUnsafe<unknown[]>(RECORD_STEP_IN_TRANSACTION_IF_HELD, ...values)).length > 0;
+): Promise<void> {
+  const values = [bucket, id, ownerToken, String(idleMs), recoveryPoint, results];
+  await tx.$queryRawUnsafe(RECORD_STEP_IN_TRANSACTION_IF_HELD, ...values);
 }
 
 /** Records steps by itself. False when the claim was no longer held. To repeat it changes nothing. */

@@ -30,8 +30,8 @@ export type * from './outcomes';
  * 2. A claim whose lease is over may go to another owner. The old owner is not asked, and need not be alive.
  * 3. A token proves ownership at the moment of a write and no longer: every method whose name ends in `IfHeld` changes
  *    nothing once the token is another or the record is no longer claimed.
- * 4. `completeIfHeld` runs in the caller's transaction, as its last statement: the effects of an attempt and its answer
- *    commit together or not at all.
+ * 4. `completeIfHeld` runs in the caller's transaction, as its last statement, and fails it where the claim is not held:
+ *    the effects of an attempt and its answer commit together or not at all.
  * 5. A recorded answer is handed out only for the same request, judged by its fingerprint.
  * 6. `settle` finds out what became of a commit whose answer was lost, and guesses nothing: it takes the attempt's own
  *    token away, which waits for whatever the server still does and forbids whatever it has not begun.
@@ -55,10 +55,13 @@ export interface IdempotencyStore<Tx> {
   stillRunning(places: readonly Place[]): Promise<readonly Place[]>;
   /** Runs `work` in one transaction of the business database; what it throws rolls back. */
   transaction<R>(work: (tx: Tx) => Promise<R>, limits: TransactionLimits): Promise<R>;
-  /** Records the answer inside `tx`. False when the claim is no longer held: `tx` must then be rolled back. */
-  completeIfHeld(tx: Tx, claim: HeldClaim, answer: RecordedAnswer, terms: CompletionTerms): Promise<boolean>;
-  /** Records steps of a half-finished request inside `tx`, as its fence; `idleMs` as for a completion. */
-  recordStepInTransactionIfHeld(tx: Tx, claim: HeldClaim, steps: StoredSteps, idleMs: number): Promise<boolean>;
+  /**
+   * Records the answer inside `tx`, as its last statement. Where the claim is not held, `tx` fails, here or at its COMMIT,
+   * with an error that `readFault` calls fenced.
+   */
+  completeIfHeld(tx: Tx, claim: HeldClaim, answer: RecordedAnswer, terms: CompletionTerms): Promise<void>;
+  /** Records steps of a half-finished request inside `tx`, as its last statement, which fails like that of a completion. */
+  recordStepInTransactionIfHeld(tx: Tx, claim: HeldClaim, steps: StoredSteps, idleMs: number): Promise<void>;
   /** Records steps by itself, durably. False when the claim was no longer held. May be repeated. */
   recordStepIfHeld(claim: HeldClaim, steps: StoredSteps): Promise<boolean>;
   /** Fails when a statement of `tx` has failed, even one whose error was swallowed. */

@@ -116,8 +116,8 @@ export function createSteps<Tx extends object>(options: StepsOptions<Tx>): Steps
             const encoded = encodeResult(name, value);
             const effect = typeof begins === 'function' ? begins(value) : begins;
             const draft = journal.with({ kind: 'phase', name, result: encoded }, effect);
-            const isHeld = await store.recordStepInTransactionIfHeld(client, lease.claim(), draft, idleMs);
-            return isHeld ? { draft, encoded } : undefined;
+            await store.recordStepInTransactionIfHeld(client, lease.claim(), draft, idleMs);
+            return { draft, encoded };
           },
         });
         return storedBy(outcome);

@@ -1,27 +1,15 @@
+import { fenced } from './fence';
 import { DURABLY, PATIENCE } from './fragments';
 
-const RECORD = `
-UPDATE idempotency_record AS record
-SET recovery_point = $4::text, results = $5::bytea
-FROM setting
-WHERE record.bucket = $1::date AND record.id = $2::uuid
-  AND record.owner_token = $3::uuid
-  AND record.state = 'claimed'
-RETURNING record.attempt`;
-
 /**
- * The fence of a phase: its results and the recovery point commit with what it wrote, if the claim is still held. Durable
- * whatever the session's default, since what follows relies on it.
+ * Records a phase, as the fence of its transaction: its results and the recovery point commit with what it wrote.
  *
- * $1 bucket, $2 id, $3 owner token, $4 recovery point, $5 results, $6 idle limit ms
+ * $5 recovery point, $6 results
  */
-export const RECORD_STEP_IN_TRANSACTION_IF_HELD = `
-WITH setting AS MATERIALIZED (
-  SELECT ${DURABLY}, set_config('idle_in_transaction_session_timeout', $6::text, true)
-)${RECORD}`;
+export const RECORD_STEP_IN_TRANSACTION_IF_HELD = fenced('recovery_point = $5::text, results = $6::bytea');
 
 /**
- * The same by itself, before an effect is sent: from then on the key is never given back.
+ * The same by itself, before an effect is sent, durable whatever the session's default: from then on the key is never given back.
  *
  * $1 bucket, $2 id, $3 owner token, $4 recovery point, $5 results
  */
