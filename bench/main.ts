@@ -12,7 +12,7 @@ import { type CallKind, COMPARISONS, FULL, QUICK } from './plan';
 import { type ServerProcess, startServerProcess } from './server-process';
 import { heading, row } from './table';
 
-const VARIANTS: readonly Variant[] = ['unprotected', 'unprotected, same adapter', 'protected'];
+const VARIANTS: readonly Variant[] = ['unprotected', 'unprotected, same adapter', 'protected', 'protected, any client'];
 /** More replays than connections, so that they are not one row that all ask for. */
 const REPLAYED = 500;
 

@@ -5,7 +5,9 @@ export type Variant =
   /** The same, on the connections that the protected server uses. */
   | 'unprotected, same adapter'
   /** As a service of this package runs. */
-  | 'protected';
+  | 'protected'
+  /** With a Prisma client as anybody has one, on the plain driver adapter. */
+  | 'protected, any client';
 
 /** What a server process is started with; sent to it as JSON. */
 export interface ServerOptions {

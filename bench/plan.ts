@@ -41,6 +41,12 @@ const writes = (work: Work): readonly Comparison[] =>
     baselines: [first('unprotected', work), first('unprotected, same adapter', work)],
   }));
 
+/** What a service gains that brings the Prisma client it has. */
+const anyClient: readonly Comparison[] = (['small', 'real'] as const).map((work) => ({
+  ...{ name: `${work} handler, any client`, parallel: 16, measured: first('protected, any client', work) },
+  baselines: [first('unprotected', work)],
+}));
+
 const replays: readonly Comparison[] = [16, 64].map((parallel) => ({
   ...{ name: 'replay', parallel, measured: { variant: 'protected', call: { kind: 'replay' } } },
   baselines: [first('protected', 'small')],
@@ -53,4 +59,10 @@ const reads: readonly Comparison[] = (['read', 'empty'] as const).map((kind) => 
 }));
 
 /** Everything that the bench compares. */
-export const COMPARISONS: readonly Comparison[] = [...writes('small'), ...writes('real'), ...replays, ...reads];
+export const COMPARISONS: readonly Comparison[] = [
+  ...writes('small'),
+  ...writes('real'),
+  ...anyClient,
+  ...replays,
+  ...reads,
+];

@@ -8,7 +8,14 @@ import { descriptorSet } from '../src/gen/descriptor-set';
 import { PrismaClient } from '../src/gen/prisma/client';
 import { PaymentsServiceService } from '../src/gen/proto/payments/v1/payments';
 import { listen } from '../src/grpc-server';
-import { createDays, createIdempotency, loadPolicies, openPostgresStore } from '../src/idempotency/index';
+import {
+  createDays,
+  createIdempotency,
+  loadPolicies,
+  type MethodPolicy,
+  openPostgresStore,
+  type PolicyRegistry,
+} from '../src/idempotency/index';
 import { perform, read, SCOPE } from './handlers';
 import type { FromServer, ServerOptions, ToServer } from './messages';
 import { unprotectedService } from './unprotected-service';
@@ -37,6 +44,8 @@ async function serverOf({ connectionString, variant }: ServerOptions): Promise<S
       return unprotectedServer(connect({ connectionString }).business);
     case 'protected':
       return protectedServer(connectionString);
+    case 'protected, any client':
+      return protectedServer(connectionString, plainClient(connectionString));
   }
 }
 
@@ -53,11 +62,12 @@ function plainClient(connectionString: string): PrismaClient {
   return new PrismaClient({ adapter, errorFormat: 'minimal' });
 }
 
-async function protectedServer(connectionString: string): Promise<Server> {
-  const { business, store: records } = connect({ connectionString });
-  const policies = loadPolicies(descriptorSet);
+/** @param client whose transactions are used; default those that a service of this package has */
+async function protectedServer(connectionString: string, client?: PrismaClient): Promise<Server> {
+  const { business, transactions, store: records } = connect({ connectionString });
+  const policies = withDefaults(loadPolicies(descriptorSet));
   const keyed = policies.all().filter(({ key }) => key !== 'IGNORED');
-  const store = await openPostgresStore({ business, records, policies: keyed });
+  const store = await openPostgresStore({ business: client ?? transactions, records, policies: keyed });
   await createDays(records);
   const idempotency = createIdempotency({ policies, store, principal: () => SCOPE });
   const server = new Server({ interceptors: [idempotency.interceptor] });
@@ -66,6 +76,18 @@ async function protectedServer(connectionString: string): Promise<Server> {
     getPayment: (request) => read(business, request.paymentId),
   });
   return server;
+}
+
+/** Payments keep requests, to resume them; a handler without steps has no use for that. */
+function withDefaults({ get, all }: PolicyRegistry): PolicyRegistry {
+  const plain = (policy: MethodPolicy): MethodPolicy => ({ ...policy, resume: false });
+  return {
+    get: (path) => {
+      const policy = get(path);
+      return policy && plain(policy);
+    },
+    all: () => all().map(plain),
+  };
 }
 
 function tell(message: FromServer): void {

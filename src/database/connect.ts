@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
 import type { PoolConfig } from 'pg';
 import { PrismaClient } from '../gen/prisma/client';
+import { type BoundTransactions, createBoundTransactions } from './bound-transactions';
 import { createTransactionPool } from './pg-pool';
 import { createStatementNames } from './statement-names';
 
@@ -45,6 +46,8 @@ const MAINTENANCE_PATIENCE_MS = 2_000;
 export interface Database {
   /** For what handlers write. */
   readonly business: PrismaClient;
+  /** The same connections, for the transactions of a store. */
+  readonly transactions: BoundTransactions;
   /** For claims, look-ups and releases. */
   readonly store: PrismaClient;
   /** For retention: two connections that are only open while it runs, and never wait long for a lock. */
@@ -76,13 +79,15 @@ export function connect(options: ConnectOptions): Database {
     ...{ settings: { ...IN_UTC, lock_timeout: String(MAINTENANCE_PATIENCE_MS) }, max: 2 },
     ...{ connectionString, endWithinMs: MAINTENANCE_END_WITHIN_MS, onError },
   });
+  const transactions = createBoundTransactions(business.adapter);
   let closing: Promise<void> | undefined;
   const closeAll = async (): Promise<void> => {
-    const closed = Promise.all([business.close(), store.close(), maintenance.close()]);
+    const closed = Promise.all([transactions.close(), business.close(), store.close(), maintenance.close()]);
     await Promise.race([closed, delay(CLOSE_WITHIN_MS, undefined, { ref: false })]);
   };
   return {
     business: business.client,
+    transactions,
     store: store.client,
     maintenance: maintenance.client,
     close: () => (closing ??= closeAll()),
@@ -135,7 +140,7 @@ function openPool(name: string, { connectionString, settings, endWithinMs, onErr
     await client.$disconnect();
     await pool.end();
   };
-  return { client, close };
+  return { adapter, client, close };
 }
 
 /** Settings of every session, said at connection start-up, after what the connection string itself asks for. */

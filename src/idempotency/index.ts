@@ -53,6 +53,7 @@ export type { CallFailure, FailureReason } from './client/call-failure';
 export { IdempotencyError, readCallFailure } from './client/idempotency-error';
 export { createRetryBudget, type RetryBudget, type RetryBudgetOptions } from './client/retry-budget';
 export type { CallSettings } from './client/typed-call';
+export { type AnswerWithTrailers, type PromiseMethod, withTrailers } from './client/with-trailers';
 export {
   createPromiseClient,
   type PromiseClient,
@@ -67,7 +68,7 @@ export { RequestsServiceService, RequestState } from '../gen/proto/idempotency/v
 // The record of keys in Postgres.
 export { UnusableDatabaseError } from './store/check-database';
 export { type PostgresStoreOptions, openPostgresStore } from './store/postgres-store';
-export type { SqlClient, TransactionClient } from './store/database';
+export type { SqlClient, TransactionClient, TransactionOptions } from './store/database';
 export { SENT_WITH_COMMIT } from './store/sql/fence';
 export type { IdempotencyStore, IsolationLevel, RequestStatus } from './store/store';
 export { type KeptRequest, readRequestStatus } from './request-status';

@@ -4,6 +4,7 @@ import type { Prisma } from '../../src/gen/prisma/client';
 import { isLostConnection, isOutage, provesRollback } from '../../src/idempotency/store/database-error';
 import { createTestDatabase, type TestDatabase } from '../support/postgres';
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy';
+import { TRANSACTION_WAYS, type TransactionWay } from '../support/transaction-ways';
 import { until } from '../support/until';
 
 /** Short, so that a test may wait for them; long enough for a statement on a busy machine. */
@@ -13,6 +14,7 @@ const STORE_ANSWER_WITHIN_MS = 700;
 let base: TestDatabase;
 let proxy: PostgresProxy;
 let database: Database;
+let way: TransactionWay;
 
 beforeAll(async () => {
   base = await createTestDatabase();
@@ -40,7 +42,7 @@ const write = (tx: Prisma.TransactionClient, id: number) =>
 const lastly = (tx: Prisma.TransactionClient, id: number) =>
   tx.$executeRawUnsafe(`${SENT_WITH_COMMIT} INSERT INTO note (id) VALUES ($1)`, id);
 const inTransaction = <R>(work: (tx: Prisma.TransactionClient) => Promise<R>, timeout = 5_000) =>
-  database.business.$transaction(work, { timeout });
+  way(database).$transaction(work, { timeout, isIdle: () => true });
 const count = () => base.count('note');
 const errorOf = (work: Promise<unknown>): Promise<unknown> =>
   work.then(
@@ -48,7 +50,11 @@ const errorOf = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-describe('a connection that falls silent', () => {
+describe.each(TRANSACTION_WAYS)('a connection that falls silent in a transaction %s', (_, chosen) => {
+  beforeAll(() => {
+    way = chosen;
+  });
+
   it('before its COMMIT arrives leaves an unknown outcome, and is given up', async () => {
     proxy.freezeAt('COMMIT', false);
 

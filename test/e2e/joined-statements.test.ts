@@ -4,6 +4,7 @@ import { SENT_WITH_COMMIT } from '../../src/idempotency/index';
 import type { Prisma } from '../../src/gen/prisma/client';
 import { createTestDatabase, type TestDatabase } from '../support/postgres';
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy';
+import { TRANSACTION_WAYS, type TransactionWay } from '../support/transaction-ways';
 
 type Tx = Prisma.TransactionClient;
 
@@ -16,6 +17,7 @@ const COMMIT = 'Q';
 let base: TestDatabase;
 let proxy: PostgresProxy;
 let database: Database;
+let way: TransactionWay;
 
 beforeAll(async () => {
   base = await createTestDatabase();
@@ -46,7 +48,7 @@ const write = (tx: Tx, id: number, text = `note ${String(id)}`) =>
 const last = (tx: Tx, id: number) =>
   tx.$queryRawUnsafe(`${SENT_WITH_COMMIT} INSERT INTO note (id, text) VALUES ($1, 'last') RETURNING id`, id);
 const inTransaction = <R>(work: (tx: Tx) => Promise<R>, isolationLevel?: Prisma.TransactionIsolationLevel) =>
-  database.business.$transaction(work, isolationLevel === undefined ? {} : { isolationLevel });
+  way(database).$transaction(work, { ...(isolationLevel === undefined ? {} : { isolationLevel }), isIdle: () => true });
 const notes = async () => (await base.rows<{ id: number }>('SELECT id FROM note ORDER BY id')).map(({ id }) => id);
 const sqlState = (originalCode: string) => ({ meta: { driverAdapterError: { cause: { originalCode } } } });
 
@@ -58,7 +60,11 @@ async function afterWarmUp(work: (id: number) => Promise<unknown>): Promise<void
   await work(3);
 }
 
-describe('a transaction', () => {
+describe.each(TRANSACTION_WAYS)('a transaction %s', (_, chosen) => {
+  beforeAll(() => {
+    way = chosen;
+  });
+
   it('that runs no statement asks the server nothing', async () => {
     await database.business.$queryRawUnsafe('SELECT 1');
     proxy.forget();
@@ -174,7 +180,11 @@ describe('a transaction', () => {
   });
 });
 
-describe('a statement that is sent with COMMIT', () => {
+describe.each(TRANSACTION_WAYS)('a statement that is sent with COMMIT, in a transaction %s', (_, chosen) => {
+  beforeAll(() => {
+    way = chosen;
+  });
+
   it('goes in one round trip with it', async () => {
     await afterWarmUp((id) =>
       inTransaction(async (tx) => {

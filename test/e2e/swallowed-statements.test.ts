@@ -148,6 +148,27 @@ describe('the transaction of a completion (design 4.8)', () => {
     expect(await service.database.count('payments')).toBe(2);
   });
 
+  it('can no longer be written with once its function has thrown: not into the transaction of another call either', async () => {
+    let left: Tx | undefined;
+    handleWith((tx) => {
+      left = tx;
+      return Promise.reject(new Error('thrown'));
+    });
+    expect((await service.pay()).code).not.toBe(status.OK);
+
+    let late: unknown;
+    handleWith(async (tx) => {
+      await tx.$executeRaw`SELECT 1`;
+      late = await Promise.resolve()
+        .then(() => left?.payment.create({ data: row() }))
+        .catch((error: unknown) => error);
+    });
+    expect((await service.pay()).code).toBe(status.OK);
+
+    expect(late).toMatchObject({ message: expect.stringContaining('had returned') as string });
+    expect(await service.database.count('payments')).toBe(2);
+  });
+
   it('does not run a statement that was made inside and is awaited outside', async () => {
     let late: unknown;
     service.handle({

@@ -5,6 +5,7 @@ import { INSERT_CLAIM, INSERT_CLAIMS } from '../../src/idempotency/store/sql/cla
 import type { ClaimRequest } from '../../src/idempotency/store/store';
 import { claimRequest, datedKey, policyOf } from '../support/claim-requests';
 import { answerOf, claim, complete, idOf, openTestStore, type PaymentsStore, type TestStore } from '../support/store';
+import { until } from '../support/until';
 
 const POLICY = policyOf('CreatePayment');
 const DAY_MS = 24 * 3_600_000;
@@ -182,8 +183,13 @@ describe('claims that come together (design 4.6)', () => {
         [stuck.key.bucket, idOf(stuck), stuck.scope, stuck.key.text, stuck.fingerprint],
       );
       const waiting = store.claim(stuck);
+      await until('its statement waits', async () => {
+        const waiters = `pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%INSERT INTO idempotency_record%'
+          AND datname = current_database()`;
+        return (await opened.database.count(waiters)) > 0;
+      });
       const startedAtMs = performance.now();
-      for (let round = 0; round < 20; round += 1) await claim(store, request());
+      for (let round = 0; round < 8; round += 1) await claim(store, request());
       // The statement that is held up waits for two seconds.
       expect(performance.now() - startedAtMs).toBeLessThan(1_900);
       expect(await waiting).toMatchObject({ kind: 'in_progress', leaseLeftMs: 0 });

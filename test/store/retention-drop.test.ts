@@ -133,7 +133,7 @@ describe('days that are over', () => {
   it('are dropped by a process that serves no method, by the promises of the others', async () => {
     const { connectionString } = opened.database;
     const other = connect({ connectionString });
-    await openPostgresStore({ business: other.business, records: other.store, policies: [] });
+    await openPostgresStore({ business: other.transactions, records: other.store, policies: [] });
     const younger = await daysAgo(opened.database, YOUNGEST_DUE - 1);
     await makeDay(opened.database, younger);
 

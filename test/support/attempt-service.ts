@@ -92,8 +92,8 @@ export async function startAttemptService(options: AttemptServiceOptions = {}): 
   await database.rows('DROP INDEX IF EXISTS payments_one_live_per_order');
   const connections = connect({ connectionString: await route(database), ...options.pools });
   const policies = changed(loadPolicies(descriptorSet), options.policy ?? {});
-  const { business, store: records } = connections;
-  const store = wrapStore(await openPostgresStore({ business, records, policies: policies.all() }));
+  const { transactions, store: records } = connections;
+  const store = wrapStore(await openPostgresStore({ business: transactions, records, policies: policies.all() }));
   await createDays(records);
   const events: ServerEvent[] = [];
   const onEvent = (event: ServerEvent): void => {

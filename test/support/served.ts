@@ -28,8 +28,8 @@ export interface ServeOptions {
 export async function serve({ connectionString, descriptorSet, add }: ServeOptions): Promise<Served> {
   const connections = connect({ connectionString });
   const policies = loadPolicies(descriptorSet);
-  const { business, store: records } = connections;
-  const store = await openPostgresStore({ business, records, policies: policies.all() });
+  const { transactions, store: records } = connections;
+  const store = await openPostgresStore({ business: transactions, records, policies: policies.all() });
   await createDays(records);
   const idempotency = createIdempotency({ policies, store, principal: () => 'account-1' });
   const server = new Server({ interceptors: [idempotency.interceptor] });

@@ -7,7 +7,13 @@ import {
   type SqlClient,
 } from '../../src/idempotency/index';
 import { recordId } from '../../src/idempotency/record-id';
-import type { ClaimOutcome, ClaimRequest, HeldClaim, RecordedAnswer } from '../../src/idempotency/store/store';
+import type {
+  ClaimOutcome,
+  ClaimRequest,
+  HeldClaim,
+  RecordedAnswer,
+  IsolationLevel,
+} from '../../src/idempotency/store/store';
 import { policyOf } from './claim-requests';
 import { createTestDatabase, type TestDatabase } from './postgres';
 
@@ -51,7 +57,7 @@ export async function openTestStore(
   const database = await createTestDatabase();
   const connections = connect({ connectionString: database.connectionString });
   const open: TestStore['open'] = (options = {}) =>
-    openPostgresStore({ business: connections.business, records: connections.store, policies, ...options });
+    openPostgresStore({ business: connections.transactions, records: connections.store, policies, ...options });
   return {
     ...{ database, connections, open, store: await open() },
     record: async (request) => {
@@ -105,9 +111,10 @@ export function complete(store: PaymentsStore, claimed: HeldClaim, answer: Recor
 export async function transactUnlessFenced(
   store: PaymentsStore,
   work: (tx: Prisma.TransactionClient) => Promise<void>,
+  isolationLevel?: IsolationLevel,
 ): Promise<boolean> {
   try {
-    await store.transaction(work, LIMITS);
+    await store.transaction(work, { ...LIMITS, isolationLevel });
     return true;
   } catch (error) {
     if (store.readFault(error).fenced) return false;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { LONGEST_TIMER_MS } from '../longest-timer';
 import type { IdempotencyStore, TransactionLimits } from '../store/store';
-import { sealable } from './sealed-transaction';
+import { sealable, type SealedTransaction } from './sealed-transaction';
 
 /** How a fenced transaction ended. What its function threw is thrown on, after everything was rolled back. */
 export type FencedOutcome<R> =
@@ -72,15 +72,21 @@ async function runOnce<Tx extends object, R, Value>({
   const timer = startTimer();
   let passed: { readonly value: Value } | undefined;
   let abandoned = false;
-  const transaction = store.transaction(async (client) => {
-    const { tx, seal } = sealable(client);
+  let sealed: SealedTransaction<Tx> | undefined;
+  const inTransaction = async (client: Tx): Promise<void> => {
+    const { tx, seal } = (sealed = sealable(client));
     const returned = await work(tx);
     seal();
     const value = await fence(client, returned, commitWithinMs);
     if (abandoned) throw new AbandonedError();
     passed = { value };
     timer.failAfter(commitWithinMs, 'COMMIT gave no answer');
-  }, limits);
+  };
+  const transaction = store.transaction(
+    (client) => inTransaction(client).finally(() => sealed?.close()),
+    limits,
+    () => sealed?.isIdle() === true,
+  );
   timer.failAfter(limits.maxWaitMs + limits.timeoutMs + STUCK_AFTER_MS, 'a transaction did not come to its end');
   try {
     await Promise.race([transaction, timer.late]);

@@ -14,6 +14,10 @@ export interface SealedTransaction<Tx> {
    * @throws {UnfinishedStatementError} when a statement was started or made and not awaited
    */
   seal(): void;
+  /** Ends it too, where it has failed anyway. */
+  close(): void;
+  /** Whether every statement that was started has ended. */
+  isIdle(): boolean;
 }
 
 /** A handler left a statement of its transaction un-awaited, so nobody can say whether it is part of the commit. */
@@ -42,6 +46,7 @@ const OFFERED: ReadonlySet<string> = new Set([
 export function sealable<Tx extends object>(client: Tx): SealedTransaction<Tx> {
   const unfinished = new Map<symbol, string>();
   let sealed = false;
+  let running = 0;
 
   const refuseWhenSealed = (operation: string): void => {
     if (sealed) throw new Error(`${operation} after the transaction's function had returned; it was not run`);
@@ -57,7 +62,8 @@ export function sealable<Tx extends object>(client: Tx): SealedTransaction<Tx> {
       if (run === undefined) {
         refuseWhenSealed(operation);
         run = Promise.resolve(query);
-        run.then(finish, finish);
+        running += 1;
+        run.then(finish, finish).finally(() => (running -= 1));
       }
       return run;
     };
@@ -95,6 +101,10 @@ export function sealable<Tx extends object>(client: Tx): SealedTransaction<Tx> {
       sealed = true;
       if (unfinished.size > 0) throw new UnfinishedStatementError([...unfinished.values()]);
     },
+    close: () => {
+      sealed = true;
+    },
+    isIdle: () => running === 0,
   };
 }
 

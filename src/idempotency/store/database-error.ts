@@ -1,4 +1,4 @@
-import { REFUSAL } from './sql/fence';
+import { NO_DAY, REFUSAL } from './sql/fence';
 
 /**
  * Reads the errors of a Prisma client on `pg`, whose truth lies at different depths (case K4): a statement's SQLSTATE is
@@ -22,7 +22,7 @@ export function isSerializationFailure(error: unknown): boolean {
 export function isFenced(error: unknown): boolean {
   const state = sqlState(error);
   if (state === '22P02') return hasText(error, [REFUSAL]);
-  return state === '23514' && hasText(error, ['no partition of relation "idempotency_record']);
+  return state === '23514' && hasText(error, [NO_DAY]);
 }
 
 /** 55P03: somebody else kept the row for longer than we wait. */

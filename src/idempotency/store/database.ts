@@ -13,8 +13,19 @@ export interface SqlClient {
 
 /** Opens interactive transactions. `Tx` is what a handler writes with: `Prisma.TransactionClient`. */
 export interface TransactionClient<Tx extends SqlClient> {
-  $transaction<R>(
-    work: (tx: Tx) => Promise<R>,
-    options?: { maxWait?: number; timeout?: number; isolationLevel?: IsolationLevel },
-  ): Promise<R>;
+  $transaction<R>(work: (tx: Tx) => Promise<R>, options?: TransactionOptions): Promise<R>;
+}
+
+/** As Prisma names them, and one more. */
+export interface TransactionOptions {
+  /** How long a connection is waited for, milliseconds. */
+  readonly maxWait?: number;
+  /** How long the transaction may take, milliseconds. */
+  readonly timeout?: number;
+  readonly isolationLevel?: IsolationLevel;
+  /**
+   * Asked after the work has ended, whether all statements that it started have ended too. For those who use one client
+   * for many transactions; Prisma does not ask.
+   */
+  readonly isIdle?: () => boolean;
 }

@@ -1,5 +1,6 @@
 import type { SqlClient } from './database';
 import { columnText } from '../wire/recorded-trailers';
+import { pauseAfterMs } from './attempts';
 import type { HeldClaim, Place, Renewal, RenewalResult } from './outcomes';
 import { END_LEASES_IF_HELD, PUBLISH_IF_HELD, RELEASE_IF_HELD, RENEW_IF_HELD, SELECT_STILL_HELD } from './sql/lease';
 import { SELECT_STILL_RUNNING } from './sql/look-up';
@@ -19,6 +20,16 @@ export async function renewIfHeld(records: SqlClient, renewals: readonly Renewal
 /** Ends leases at once and takes the tokens away. Returns how many were still held. */
 export async function endLeasesIfHeld(records: SqlClient, claims: readonly OwnedPlace[]): Promise<number> {
   return (await tokensOf(records, END_LEASES_IF_HELD, claims.map(asRow))).size;
+}
+
+/**
+ * Ends a lease that an outage cut short, and lets the request be for a while. Returns for how long, milliseconds; undefined
+ * when the claim was no longer held.
+ */
+export async function pauseIfHeld(records: SqlClient, claim: HeldClaim): Promise<number | undefined> {
+  const pauseMs = pauseAfterMs(claim.attempt);
+  const ended = await tokensOf(records, END_LEASES_IF_HELD, [{ ...asRow(claim), leaseMs: pauseMs }]);
+  return ended.size > 0 ? pauseMs : undefined;
 }
 
 /** Says what a running request is about. False when the claim was no longer held. */

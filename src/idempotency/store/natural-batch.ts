@@ -34,6 +34,7 @@ export function createNaturalBatch<Item, Result>(
   const queue: Waiting<Item, Result>[] = [];
   let flights = 0;
   let patience: NodeJS.Timeout | undefined;
+  let boarding: NodeJS.Immediate | undefined;
 
   const alone = ({ item, resolve, reject }: Waiting<Item, Result>): Promise<void> => runOne(item).then(resolve, reject);
 
@@ -50,6 +51,7 @@ export function createNaturalBatch<Item, Result>(
   const takeOff = (): void => {
     clearTimeout(patience);
     patience = undefined;
+    boarding = undefined;
     const batch = queue.splice(0, largest);
     const [first] = batch;
     if (first === undefined) return;
@@ -70,8 +72,9 @@ export function createNaturalBatch<Item, Result>(
     submit: (item) =>
       new Promise<Result>((resolve, reject) => {
         queue.push({ item, resolve, reject });
-        if (flights === 0) takeOff();
-        else waitForTheNext();
+        if (flights > 0) waitForTheNext();
+        // At the end of this turn of the event loop: calls that arrived together go out together.
+        else boarding ??= setImmediate(takeOff);
       }),
   };
 }

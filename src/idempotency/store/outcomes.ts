@@ -163,7 +163,7 @@ export interface NotKeptOutcome {
 export interface RunningClaim {
   /** 0 when the lease is over, or somebody has the row in hand just now. */
   readonly leaseLeftMs: number;
-  /** Since the key was claimed first. */
+  /** How long the running attempt has run, at least; milliseconds. */
   readonly ageMs: number;
   readonly resource: string | undefined;
 }

@@ -11,7 +11,7 @@ import { isFenced, isOutage, isSerializationFailure, provesRollback } from './da
 import { countStranded, findHalfFinished } from './half-finished';
 import { createClaimInserts, type NewClaim } from './insert-claim';
 import { judge } from './judge';
-import { endLeasesIfHeld, publishIfHeld, releaseIfHeld, renewIfHeld, stillRunning } from './leases';
+import { endLeasesIfHeld, pauseIfHeld, publishIfHeld, releaseIfHeld, renewIfHeld, stillRunning } from './leases';
 import { registerMethods } from './methods';
 import { readRecord } from './read-record';
 import { readStatus } from './read-status';
@@ -80,9 +80,10 @@ export async function openPostgresStore<Tx extends SqlClient>(
 
     stillRunning: (places) => stillRunning(records, places),
 
-    transaction: (work, { maxWaitMs, timeoutMs, isolationLevel }) =>
+    transaction: (work, { maxWaitMs, timeoutMs, isolationLevel }, isIdle) =>
       business.$transaction(work, {
         ...{ maxWait: maxWaitMs, timeout: timeoutMs },
+        ...(isIdle === undefined ? {} : { isIdle }),
         ...(isolationLevel === undefined ? {} : { isolationLevel }),
       }),
 
@@ -106,6 +107,8 @@ export async function openPostgresStore<Tx extends SqlClient>(
     renewIfHeld: (renewals) => renewIfHeld(records, renewals),
 
     endLeasesIfHeld: (claims) => endLeasesIfHeld(records, claims),
+
+    pauseIfHeld: (claim) => pauseIfHeld(records, claim),
 
     publishIfHeld: (claim, resource) => publishIfHeld(records, claim, resource),
 

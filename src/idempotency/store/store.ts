@@ -53,8 +53,12 @@ export interface IdempotencyStore<Tx> {
   placeOf(subject: StatusSubject): Place;
   /** Those among the places where an attempt still runs; the others are worth a claim. Rejects when the store can't be read. */
   stillRunning(places: readonly Place[]): Promise<readonly Place[]>;
-  /** Runs `work` in one transaction of the business database; what it throws rolls back. */
-  transaction<R>(work: (tx: Tx) => Promise<R>, limits: TransactionLimits): Promise<R>;
+  /**
+   * Runs `work` in one transaction of the business database; what it throws rolls back.
+   *
+   * @param isIdle whether all statements that `work` started have ended; asked once it has
+   */
+  transaction<R>(work: (tx: Tx) => Promise<R>, limits: TransactionLimits, isIdle?: () => boolean): Promise<R>;
   /**
    * Records the answer inside `tx`, as its last statement. Where the claim is not held, `tx` fails, here or at its COMMIT,
    * with an error that `readFault` calls fenced.
@@ -72,6 +76,12 @@ export interface IdempotencyStore<Tx> {
   renewIfHeld(renewals: readonly Renewal[]): Promise<readonly RenewalResult[]>;
   /** Ends leases at once and takes the tokens away. Returns how many. Rejects when the store can't be reached. */
   endLeasesIfHeld(claims: readonly HeldClaim[]): Promise<number>;
+  /**
+   * Ends the lease of an attempt that stored a step and was ended by an outage, takes its token away, and lets nobody take
+   * the request over for a while, the longer the more often it was tried. Returns for how long, milliseconds; undefined
+   * when the claim was no longer held. Rejects when the store can't be reached.
+   */
+  pauseIfHeld(claim: HeldClaim): Promise<number | undefined>;
   /** Says what a running request is about. False when the claim was no longer held. */
   publishIfHeld(claim: HeldClaim, resource: string): Promise<boolean>;
   /** Finds out whether a completion of this claim has committed. Never throws: not to know is an outcome. */

@@ -10,6 +10,9 @@ export const SENT_WITH_COMMIT = '/* sent with COMMIT */';
 /** What the fence says, with the id of the record behind it, when it refuses. */
 export const REFUSAL = 'claim is not held: ';
 
+/** What Postgres says, with 23514, where the day of a record is gone. */
+export const NO_DAY = 'no partition of relation "idempotency_record"';
+
 /**
  * The fence: changes a record if its claim is still held, and otherwise fails, so that the whole transaction is rolled
  * back: with 22P02 and `REFUSAL` as the beginning of what can't be read as a boolean, or with 23514 where the record's
