@@ -10,9 +10,12 @@ import { serviceConfigFaults } from './service-config-check';
 export const checkProtoCommand: Command = {
   name: 'check-proto',
   usage: '[--service <full name>]… [--service-config <file>]… [--envoy <file>]… [<descriptor set> | -]…',
-  summary:
-    'check the policies of descriptor sets as a server does at its start, and that service config and Envoy routes ' +
-    "retry nothing that is unsafe to send twice; default: this package's protos",
+  summary: 'check policies as a server does at its start, and what service config and Envoy routes would retry',
+  details: [
+    "of descriptor sets, as buf and protoc write them; default: this package's protos",
+    'prints a line for each method and each fault, and exits with 1 where there is a fault',
+  ],
+  example: 'grpc-idempotency check-proto --envoy envoy.yaml image.binpb',
   run: async ({ args, print }) => {
     const names = { type: 'string', multiple: true } as const;
     const options = { service: names, 'service-config': names, envoy: names } as const;

@@ -23,6 +23,8 @@ export interface CommandContext {
   readonly environment: NodeJS.ProcessEnv;
   /** Writes one line to standard output. */
   readonly print: (line: string) => void;
+  /** Writes one line to standard error: what is logged beside the result. */
+  readonly printError: (line: string) => void;
 }
 
 /** A command of `npx grpc-idempotency`. */
@@ -30,8 +32,12 @@ export interface Command {
   readonly name: string;
   /** What may follow the name, as it is shown in the help; empty for nothing. */
   readonly usage: string;
-  /** One line for whoever runs it. */
+  /** One short line for the list of all commands. */
   readonly summary: string;
+  /** What else there is to know, a line each; shown with the command alone. */
+  readonly details?: readonly string[];
+  /** A whole command line that somebody would type, without `npx`. */
+  readonly example: string;
   /**
    * @throws UsageError and errors of `parseArgs` when the arguments are not understood
    * @throws ConfigError, MigrationRefused and other errors that are meant to be read, as the command's own parts do

@@ -13,6 +13,8 @@ export const maintainCommand: Command = {
   name: 'maintain',
   usage: '',
   summary: 'create the days ahead, drop those that are over, and delete undated records whose retention is over',
+  details: ['the service does it every hour by itself, if its role may create and drop tables'],
+  example: 'grpc-idempotency maintain',
   run: async ({ args, environment, print }) => {
     parseArgs({ args: [...args], options: {} });
     return withDatabase(readConfig(environment), async (connectionString) => {

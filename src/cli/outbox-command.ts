@@ -13,9 +13,12 @@ const MOST_LINES = 10_000;
 export const outboxCommand: Command = {
   name: 'outbox',
   usage: '[list [--limit <n>] | requeue <event-id> [--new-id] | requeue --all]',
-  summary:
-    'show events that are not delivered, parked ones first; requeue sends a parked one again, or all of them, ' +
-    '--new-id under a new id, which its consumer takes for a new message',
+  summary: 'show events that are not delivered, parked ones first, and send parked ones again',
+  details: [
+    'requeue <event-id> sends a parked event again under its id, requeue --all all of them',
+    '--new-id sends it under a new one, which its consumer takes for a new message',
+  ],
+  example: 'grpc-idempotency outbox requeue --all',
   run: async (context) => {
     const work = readWork(context);
     return withDatabase(readConfig(context.environment), async (connectionString) => {

@@ -16,10 +16,15 @@ const DATE = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}
 export const reconcileCommand: Command = {
   name: 'reconcile',
   usage: '[--since <date>] [--json] [--dry-run | --repair]',
-  summary:
-    'compare payments with the charges of the card network of CARD_NETWORK_ADDRESS, those of the last 7 days unless ' +
-    '--since says otherwise; --repair gives orphaned charges back or records them, and cancels payments that are ' +
-    'duplicates or without a charge; exits with 1 while something found is not repaired',
+  summary: 'compare payments with the charges of the card network, and repair what differs',
+  details: [
+    'those of the last 7 days, or since a date or time; drafts of any age; the network is that of CARD_NETWORK_ADDRESS',
+    'without --repair it only looks; --json prints one line for programs',
+    '--repair records orphaned charges or gives them back, cancels payments that are duplicates or without a charge,',
+    'and removes drafts that nobody goes on with, so that their orders can be paid; run twice it repairs once',
+    'exits with 1 while something that was found is not repaired',
+  ],
+  example: 'grpc-idempotency reconcile --since 2026-01-31T08:00:00Z --repair',
   run: async (context) => {
     const { since, json, repair } = readWords(context);
     const config = readConfig(context.environment);
@@ -71,9 +76,9 @@ async function withNetwork<Result>(
   work: (address: string) => Promise<Result>,
 ): Promise<Result> {
   if (cardNetworkAddress !== undefined) return work(cardNetworkAddress);
-  const simulator = await startCardNetworkProcess({ connectionString });
+  const simulator = startCardNetworkProcess({ connectionString });
   try {
-    return await work(simulator.address);
+    return await work(await simulator.address);
   } finally {
     await simulator.stop();
   }

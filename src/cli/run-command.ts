@@ -27,22 +27,38 @@ export async function runCommand({ commands, args, environment, print, printErro
     return EXIT.usage;
   }
   if (rest.includes('--help') || rest.includes('-h')) {
-    print(help([command]));
+    print(commandHelp(command));
     return EXIT.ok;
   }
   try {
-    return await command.run({ args: rest, environment, print });
+    return await command.run({ args: rest, environment, print, printError });
   } catch (error) {
     printError(messageOf(error));
     if (!isUsageError(error)) return EXIT.refused;
-    printError(help([command]));
+    printError(commandHelp(command));
     return EXIT.usage;
   }
 }
 
+const DATABASE = 'The database is that of DATABASE_URL, else the embedded one.';
+
 function help(commands: readonly Command[]): string {
-  const lines = commands.map(({ name, usage, summary }) => `  grpc-idempotency ${name} ${usage}\n      ${summary}`);
-  return ['usage:', ...lines, 'The database is that of DATABASE_URL, else the embedded one.'].join('\n');
+  const lines = commands.flatMap((command) => [usageOf(command), `      ${command.summary}`]);
+  const more = 'grpc-idempotency <command> --help tells more of one, with an example.';
+  return ['usage:', ...lines, more, DATABASE].join('\n');
+}
+
+function commandHelp(command: Command): string {
+  const { summary, details = [], example } = command;
+  return [
+    ...['usage:', usageOf(command)],
+    ...[summary, ...details].map((line) => `      ${line}`),
+    ...['example:', `  npx ${example}`, DATABASE],
+  ].join('\n');
+}
+
+function usageOf({ name, usage }: Command): string {
+  return `  grpc-idempotency ${name} ${usage}`.trimEnd();
 }
 
 function isUsageError(error: unknown): boolean {

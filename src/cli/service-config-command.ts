@@ -7,9 +7,12 @@ import { serviceConfigOf } from './service-config';
 export const serviceConfigCommand: Command = {
   name: 'service-config',
   usage: '[--service <full name>]… [<descriptor set> | -]…',
-  summary:
-    'print gRPC service config for stock clients: retries only where the level or an enforced key makes them safe; ' +
-    "default: this package's protos",
+  summary: 'print gRPC service config for stock clients, with retries only where they are safe',
+  details: [
+    'safe is what may run twice by its level, and what the server runs once by its key',
+    "of descriptor sets, as buf and protoc write them; default: this package's protos",
+  ],
+  example: 'grpc-idempotency service-config --service payments.v1.PaymentsService > service-config.json',
   run: async ({ args, print }) => {
     const options = { service: { type: 'string', multiple: true } } as const;
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });

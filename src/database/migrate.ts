@@ -96,7 +96,8 @@ async function withMigrations<Result>(
 
 /** Refuses a read-only node first, whatever is to be done: the service would not work there either. */
 async function inTransaction<Result>(client: Client, work: () => Promise<Result>): Promise<Result> {
-  await client.query('BEGIN');
+  // What is missing is to be seen as it is behind the lock, whatever the default of the database.
+  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
   try {
     await refuseReadOnly(client);
     const result = await work();

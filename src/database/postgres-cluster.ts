@@ -23,12 +23,12 @@ export interface OpenClusterOptions extends PostgresCluster {
 }
 
 /** Postgres' own data directory. */
-export function clusterData(cluster: PostgresCluster): string {
+export function clusterData(cluster: Pick<PostgresCluster, 'directory'>): string {
   return join(cluster.directory, 'cluster');
 }
 
 /** The password of the user `postgres` of this cluster. Generated at its creation; readable by its owner only. */
-export async function readPassword(cluster: PostgresCluster): Promise<string> {
+export async function readPassword(cluster: Pick<PostgresCluster, 'directory'>): Promise<string> {
   return (await readFile(join(cluster.directory, 'password'), 'utf8')).trim();
 }
 

@@ -13,6 +13,9 @@ export const ORDER_PAYMENT_IN_PROGRESS = 'ORDER_PAYMENT_IN_PROGRESS';
 /** `ErrorInfo.reason` of a payment whose card was declined; `decline_reason` in its metadata says why. */
 export const CARD_DECLINED = 'CARD_DECLINED';
 
+/** `ErrorInfo.reason` of a payment that was given up before its card was charged, since nobody came back for it. */
+export const PAYMENT_ABANDONED = 'PAYMENT_ABANDONED';
+
 /** `ErrorInfo.reason` while it is not known what the card network did. */
 export const CARD_NETWORK_UNAVAILABLE = 'CARD_NETWORK_UNAVAILABLE';
 

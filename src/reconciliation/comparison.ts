@@ -1,5 +1,5 @@
 import type { PrismaClient } from '../gen/prisma/client';
-import type { RequestStatus } from '../idempotency/index';
+import type { RequestStatus, SeenRecord } from '../idempotency/index';
 import type { PaymentRow } from '../payments/payment-repository';
 import type { Charge, Finding, FoundPayment, UnderWay } from './findings';
 import type { NetworkBooks } from './network-books';
@@ -14,8 +14,15 @@ export interface Books {
     readonly scope: string;
     readonly requestId: string;
   }) => Promise<RequestStatus | undefined>;
+  /** The record of a CreatePayment; undefined where there is none, also of one that outlived its day. */
+  readonly recordOf: (request: {
+    readonly scope: string;
+    readonly requestId: string;
+  }) => Promise<SeenRecord | undefined>;
   /** What is younger is left alone, milliseconds: no less than an attempt may run. */
   readonly quietMs: number;
+  /** For how long after its last lease somebody may come back for a half-finished request, milliseconds. */
+  readonly resumedWithinMs: number;
 }
 
 /** A comparison under way: what it has found so far. */

@@ -25,7 +25,8 @@ export async function findOrphanedCharges(comparison: Comparison): Promise<void>
   }
 }
 
-async function judgeCharge(comparison: Comparison, charge: Charge, { draft }: Entry): Promise<void> {
+/** Judges a charge that belongs to no payment. */
+export async function judgeCharge(comparison: Comparison, charge: Charge, { draft }: Entry): Promise<void> {
   const { findings, underWay } = comparison;
   // Given back.
   if (charge.refundedMinor >= charge.amountMinor) return;

@@ -5,6 +5,7 @@ export const FINDING_KINDS = [
   'duplicate_payment',
   'amount_mismatch',
   'refund_mismatch',
+  'abandoned_draft',
 ] as const;
 
 /** One of `FINDING_KINDS`. */
@@ -36,7 +37,22 @@ export interface FoundPayment {
   readonly currency: string;
 }
 
-/** Something that the two books disagree about. */
+/** A payment that was begun and not made, as far as a finding tells of it. */
+export interface FoundDraft {
+  /** The id that the payment would have had. */
+  readonly paymentId: string;
+  readonly scope: string;
+  readonly orderId: string;
+  readonly amountMinor: bigint;
+  readonly currency: string;
+  /** The key of the request that made it. */
+  readonly requestId: string;
+}
+
+/** Where a request stands that has left a draft; `none` where nothing is recorded of it any more. */
+export type DraftRequest = 'none' | 'claimed' | 'parked' | 'completed' | 'expired';
+
+/** Something that the two books disagree about, or that ours alone can't be right about. */
 export type Finding =
   /** The network holds money that none of our payments stands for. */
   | { readonly kind: 'orphaned_charge'; readonly charge: Charge }
@@ -60,7 +76,9 @@ export type Finding =
       readonly doneMinor: bigint;
       /** With those that are under way. */
       readonly askedMinor: bigint;
-    };
+    }
+  /** A draft that the network holds nothing for and nobody goes on with. While it stands, its order can't be paid. */
+  | { readonly kind: 'abandoned_draft'; readonly draft: FoundDraft; readonly request: DraftRequest };
 
 /** What became of a finding. */
 export type Outcome =
@@ -80,8 +98,8 @@ export interface ReportedFinding {
 
 /** Something that the books disagree about and that may be on its way: nothing is done about it. */
 export interface UnderWay {
-  readonly subject: 'charge' | 'payment';
-  /** Of the authorization, or of the payment. */
+  readonly subject: 'charge' | 'payment' | 'draft';
+  /** Of the authorization, or of the payment that there is or would be. */
   readonly id: string;
   /** `young`: made just now. `claimed`: its request is half finished, and a retry goes on with it. */
   readonly why: 'young' | 'claimed';

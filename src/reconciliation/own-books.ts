@@ -73,6 +73,22 @@ export async function* livePayments(prisma: PrismaClient, since: Date): AsyncIte
   }
 }
 
+/** Drafts of all accounts made before a time, in pages. */
+export async function* draftsBefore(prisma: PrismaClient, before: Date): AsyncIterable<readonly PaymentDraftRow[]> {
+  let last: string | undefined;
+  for (;;) {
+    // By the id of the last one and not by its row, which may have gone meanwhile.
+    const page: readonly PaymentDraftRow[] = await prisma.paymentDraft.findMany({
+      where: { createdAt: { lt: before }, ...(last === undefined ? {} : { paymentId: { gt: last } }) },
+      orderBy: { paymentId: 'asc' },
+      take: PAGE_SIZE,
+    });
+    yield page;
+    if (page.length < PAGE_SIZE) return;
+    last = page.at(-1)?.paymentId;
+  }
+}
+
 /**
  * Live payments of the orders that have several, by order, the oldest first; only orders of which one was made at a time
  * or later. A unique index forbids them, until a restore or a hand has taken it away.

@@ -1,6 +1,7 @@
 import type { Outbox } from '../outbox/outbox';
 import type { Books, Comparison } from './comparison';
 import type { ReconciliationListener } from './events';
+import { findAbandonedDrafts } from './find-abandoned-drafts';
 import { findOrphanedCharges } from './find-orphaned-charges';
 import { findDuplicatePayments, findUnchargedPayments } from './find-payments';
 import {
@@ -11,6 +12,7 @@ import {
   type Report,
   type ReportedFinding,
 } from './findings';
+import { repairAbandonedDraft } from './repair-abandoned-draft';
 import { repairOrphanedCharge } from './repair-orphaned-charge';
 import { repairDuplicatePayment, repairUnchargedPayment } from './repair-payment';
 
@@ -36,17 +38,18 @@ export interface ReconciliationOptions extends Books {
  * @throws what the database or the network said where the books could not be read; nothing was repaired then
  */
 export async function reconcile(options: ReconciliationOptions): Promise<Report> {
-  const { prisma, network, statusOf, quietMs, since, repair, onEvent } = options;
+  const { prisma, since, repair, onEvent } = options;
   const [clock] = await prisma.$queryRaw<{ nowMs: number }[]>`
     SELECT (extract(epoch FROM now()) * 1000)::float8 AS "nowMs"`;
   if (clock === undefined) throw new Error('the database told no time');
   const comparison: Comparison = {
-    ...{ prisma, network, statusOf, quietMs, since, nowMs: clock.nowMs },
+    ...{ ...options, nowMs: clock.nowMs },
     ...{ charged: new Set(), findings: [], underWay: [] },
   };
   await findOrphanedCharges(comparison);
   await findUnchargedPayments(comparison);
   await findDuplicatePayments(comparison);
+  await findAbandonedDrafts(comparison);
 
   const { findings: found, underWay, charged } = comparison;
   const agreed = charged.size;
@@ -87,6 +90,8 @@ function repairOne(options: ReconciliationOptions, finding: Finding): Promise<Ou
       return repairUnchargedPayment(options, finding.payment);
     case 'duplicate_payment':
       return repairDuplicatePayment(options, finding);
+    case 'abandoned_draft':
+      return repairAbandonedDraft(options, finding.draft);
     case 'amount_mismatch':
     case 'refund_mismatch':
       return Promise.resolve({ kind: 'left', why: 'which book is right is for a person' });

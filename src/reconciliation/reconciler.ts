@@ -1,6 +1,13 @@
 import type { PrismaClient } from '../gen/prisma/client';
 import { descriptorSet } from '../gen/descriptor-set';
-import { loadPolicies, openPostgresStore, readRequestStatus } from '../idempotency/index';
+import {
+  findRecords,
+  loadPolicies,
+  openPostgresStore,
+  readRequestStatus,
+  type SeenRecord,
+  type SqlClient,
+} from '../idempotency/index';
 import { createOutbox } from '../outbox/outbox';
 import type { ReconciliationListener } from './events';
 import type { Report } from './findings';
@@ -47,6 +54,9 @@ export async function openReconciler({ prisma, records, networkAddress }: Reconc
   const network = openNetworkBooks(networkAddress);
   const books = {
     ...{ prisma, network, outbox: createOutbox(), quietMs: policy.maxExecutionMs },
+    // A day: callers send no older key, and the completer waits an hour at most between two attempts.
+    resumedWithinMs: policy.maxKeyAgeMs,
+    recordOf: (request: { readonly scope: string; readonly requestId: string }) => findPaymentRecord(records, request),
     statusOf: (request: { readonly scope: string; readonly requestId: string }) =>
       readRequestStatus(store, policy, request),
   };
@@ -54,4 +64,14 @@ export async function openReconciler({ prisma, records, networkAddress }: Reconc
     run: ({ since = new Date(Date.now() - DEFAULT_SINCE_MS), ...run }) => reconcile({ ...books, ...run, since }),
     close: () => network.close(),
   };
+}
+
+/** The record of a CreatePayment of an account. */
+export async function findPaymentRecord(
+  records: SqlClient,
+  { scope, requestId }: { readonly scope: string; readonly requestId: string },
+): Promise<SeenRecord | undefined> {
+  const found = await findRecords(records, requestId);
+  if (found.kind !== 'found') return undefined;
+  return found.records.find((record) => record.scope === scope && record.path === CREATE_PAYMENT);
 }

@@ -35,6 +35,11 @@ function subjectOf(finding: Finding): readonly string[] {
       const { reference, authorizationId, amountMinor, refundedMinor, currency } = finding.charge;
       return [reference, '-', authorizationId, `${amountMinor - refundedMinor} ${currency}`];
     }
+    case 'abandoned_draft': {
+      const { paymentId, scope, orderId, amountMinor, currency } = finding.draft;
+      const request = finding.request === 'none' ? 'forgotten' : finding.request;
+      return [paymentId, `${scope}/${orderId}`, '-', `${amountMinor} ${currency}, its request is ${request}`];
+    }
     case 'uncharged_payment':
     case 'duplicate_payment':
     case 'amount_mismatch':
@@ -45,7 +50,7 @@ function subjectOf(finding: Finding): readonly string[] {
   }
 }
 
-function differenceOf(finding: Finding): string {
+function differenceOf(finding: Exclude<Finding, { kind: 'abandoned_draft' }>): string {
   switch (finding.kind) {
     case 'amount_mismatch':
       return `, at the network ${finding.charge.amountMinor} ${finding.charge.currency}`;

@@ -69,6 +69,7 @@ it('finds each of the three kinds, and a dry run changes nothing', async () => {
         duplicate_payment: 1,
         amount_mismatch: 0,
         refund_mismatch: 0,
+        abandoned_draft: 0,
       },
     }),
   ]);

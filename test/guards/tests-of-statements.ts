@@ -5,7 +5,10 @@ const DAYS = 'test/store/days.test.ts';
 const METHODS = 'test/store/methods.test.ts';
 const RECORD_STEP = 'test/store/record-step.test.ts';
 const HALF_FINISHED = 'test/store/half-finished.test.ts';
+const RETENTION = 'test/store/guards-retention.test.ts';
 const LOOK_UPS = ['test/store/dates.test.ts', 'test/store/look-up-status.test.ts', 'test/store/completion.test.ts'];
+const OPERATOR_GUARDS = 'test/store/operator-guards.test.ts';
+const OPERATOR_CHANGES = [OPERATOR_GUARDS, 'test/store/operator-changes.test.ts'];
 /** Which of the retention tests see what. */
 const retention = (...names: readonly string[]): readonly string[] =>
   names.map((name) => `test/store/retention-${name}.test.ts`);
@@ -32,6 +35,12 @@ const TESTS: Readonly<Record<string, readonly string[]>> = {
   LOOK_UP: [PLANS, ...LOOK_UPS],
   LOOK_UP_STATUS: [PLANS, ...LOOK_UPS],
 
+  FIND_BY_KEY: [OPERATOR_GUARDS, 'test/store/operator.test.ts'],
+  FREE_IF_PARKED: OPERATOR_CHANGES,
+  TAKE_CLAIM_AWAY: OPERATOR_CHANGES,
+  EXPIRE_IF_COMPLETED: OPERATOR_CHANGES,
+  REFUSE_IF_UNFINISHED: OPERATOR_CHANGES,
+
   INSERT_METHOD: [METHODS, CLAIMS],
   LENGTHEN_METHOD: [METHODS, CLAIMS],
 
@@ -42,12 +51,12 @@ const TESTS: Readonly<Record<string, readonly string[]>> = {
   RENEW_IF_ELECTED: retention('election'),
   RESIGN_IF_ELECTED: retention('election'),
   MOVE_DROPPED_THROUGH: retention('drop', 'races'),
-  SELECT_DAYS_TO_DROP: retention('drop', 'races'),
+  SELECT_DAYS_TO_DROP: [RETENTION, ...retention('drop', 'races')],
   selectIsRunning: retention('drop', 'races'),
   keepUnfinished: retention('drop', 'races'),
   PURGE_UNDATED: [...retention('purge', 'plans'), CLAIMS, PLANS],
   COUNT_PARTITIONS: retention('observe'),
-  SELECT_SAMPLE_PERCENT: retention('observe'),
+  SELECT_SAMPLE_PERCENT: [RETENTION, ...retention('observe')],
 };
 
 /** Undefined where nobody has said: a statement that is new must be given tests. The likeliest to see it comes first. */

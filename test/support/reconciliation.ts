@@ -4,10 +4,12 @@ import { connect } from '../../src/database/connect';
 import { descriptorSet } from '../../src/gen/descriptor-set';
 import { loadPolicies, newRequestId, openPostgresStore, readRequestStatus } from '../../src/idempotency/index';
 import { createOutbox } from '../../src/outbox/outbox';
+import type { Books } from '../../src/reconciliation/comparison';
 import type { ReconciliationEvent } from '../../src/reconciliation/events';
 import type { Report } from '../../src/reconciliation/findings';
 import { type NetworkBooks, openNetworkBooks } from '../../src/reconciliation/network-books';
 import { reconcile, type ReconciliationOptions } from '../../src/reconciliation/reconcile';
+import { findPaymentRecord } from '../../src/reconciliation/reconciler';
 import { paymentRequest } from './payment-requests';
 import { type PaymentsWithNetwork, startPaymentsWithNetwork } from './payments-with-network';
 
@@ -39,6 +41,8 @@ export interface Reconciled extends PaymentsWithNetwork {
   stateOf(paymentId: string): Promise<string | undefined>;
   /** Makes everything an hour older. */
   age(): Promise<void>;
+  /** The record of a CreatePayment, as reconciliations read it. */
+  readonly recordOf: Books['recordOf'];
   /** Compares everything there is, and repairs unless told otherwise. */
   reconcile(options?: Partial<ReconciliationOptions>): Promise<Report>;
   /** How many refunds the network made, and their sum. */
@@ -62,7 +66,11 @@ export async function startReconciled(): Promise<Reconciled> {
   const books = openNetworkBooks(network.address);
   const policy = loadPolicies(descriptorSet).get('/payments.v1.PaymentsService/CreatePayment');
   if (policy === undefined) throw new Error('no CreatePayment');
-  const store = await openPostgresStore({ business: database.business, records: database.store, policies: [policy] });
+  const store = await openPostgresStore({
+    business: database.transactions,
+    records: database.store,
+    policies: [policy],
+  });
   const events: ReconciliationEvent[] = [];
 
   const send = async () => {
@@ -83,6 +91,7 @@ export async function startReconciled(): Promise<Reconciled> {
   };
   return {
     ...{ ...used, books, events, pay },
+    recordOf: (request) => findPaymentRecord(database.store, request),
     orphan: () => payThen('DELETE FROM payments WHERE payment_id = $1'),
     uncharged: () => payThen('DELETE FROM card_network_authorizations WHERE reference = $1'),
     duplicateOf: ({ order }) => payThen('UPDATE payments SET order_id = $2 WHERE payment_id = $1', order),
@@ -115,6 +124,8 @@ export async function startReconciled(): Promise<Reconciled> {
       reconcile({
         ...{ prisma: database.business, network: books, outbox: createOutbox(), repair: true },
         ...{ quietMs: policy.maxExecutionMs, since: new Date(Date.now() - 24 * 3_600_000) },
+        resumedWithinMs: policy.maxKeyAgeMs,
+        recordOf: (request) => findPaymentRecord(database.store, request),
         statusOf: (request) => readRequestStatus(store, policy, request),
         onEvent: (event) => events.push(event),
         ...options,

@@ -4,14 +4,16 @@ import { runCommand } from '../../src/cli/run-command';
 import { ConfigError } from '../../src/config';
 import { MigrationRefused } from '../../src/database/migrate';
 
+const SWEPT = { details: ['and under the table'], example: 'grpc-idempotency sweep --dry' };
+
 /** Runs a command line with commands whose one really runs `work`. */
 async function run(args: readonly string[], work: Command['run'] = async () => EXIT.ok) {
   const printed: string[] = [];
   const errors: string[] = [];
   const code = await runCommand({
     commands: [
-      { name: 'sweep', usage: '[--dry]', summary: 'sweeps the floor', run: work },
-      { name: 'wash', usage: '', summary: 'washes the dishes', run: async () => EXIT.refused },
+      { ...{ name: 'sweep', usage: '[--dry]', summary: 'sweeps the floor', run: work }, ...SWEPT },
+      { name: 'wash', usage: '', summary: 'washes the dishes', example: 'wash', run: async () => EXIT.refused },
     ],
     args,
     environment: { HOME: '/home/shop' },
@@ -24,7 +26,15 @@ async function run(args: readonly string[], work: Command['run'] = async () => E
 it.each(['help', '--help', '-h'])('%s lists every command', async (word) => {
   const { code, printed, errors } = await run([word]);
   expect([code, errors]).toEqual([0, '']);
-  expect(printed).toMatch(/grpc-idempotency sweep \[--dry\]\n +sweeps the floor\n +grpc-idempotency wash/);
+  expect(printed.split('\n')).toEqual([
+    'usage:',
+    '  grpc-idempotency sweep [--dry]',
+    '      sweeps the floor',
+    '  grpc-idempotency wash',
+    '      washes the dishes',
+    'grpc-idempotency <command> --help tells more of one, with an example.',
+    expect.stringContaining('DATABASE_URL'),
+  ]);
 });
 
 it.each([
@@ -50,8 +60,16 @@ it('a command gets the words after its name and the environment, and its code is
 
 it.each(['--help', '-h'])('a command with %s tells its own usage and does not run', async (word) => {
   const { code, printed } = await run(['sweep', word], () => Promise.reject(new Error('it ran')));
-  expect([code, printed]).toEqual([0, expect.stringContaining('grpc-idempotency sweep')]);
-  expect(printed).not.toContain('wash');
+  expect(code).toBe(0);
+  expect(printed.split('\n')).toEqual([
+    'usage:',
+    '  grpc-idempotency sweep [--dry]',
+    '      sweeps the floor',
+    '      and under the table',
+    'example:',
+    '  npx grpc-idempotency sweep --dry',
+    expect.stringContaining('DATABASE_URL'),
+  ]);
 });
 
 const usageErrors: readonly [string, Command['run']][] = [

@@ -1,13 +1,9 @@
 import { isStableName, STABLE_NAME_EXPECTED } from '../../stable-name';
+import { readSteps, startedBy, type StoredStep, writeSteps } from '../../stored-steps';
 import { decodeValue, encodeValue } from './stored-value';
 
 /** What an attempt has done so far, in order; what is stored of it is what the next attempt starts from. */
-export interface Step {
-  readonly kind: 'phase' | 'effect';
-  readonly name: string;
-  /** The encoded result; undefined for an effect that has begun, and of which nothing more is known. */
-  readonly result: string | undefined;
-}
+export type Step = StoredStep;
 
 /** The handler does not take the steps that are stored for its key, or takes them in a way that can't be resumed. */
 export class StepOrderError extends Error {
@@ -59,9 +55,13 @@ export interface Draft {
   readonly results: Buffer;
 }
 
-/** @param stored what an earlier attempt stored; undefined for none */
-export function openJournal(stored: Uint8Array | undefined): Journal {
+/**
+ * @param stored what an earlier attempt stored; undefined for none
+ * @param attempt which attempt this is. Default 1
+ */
+export function openJournal(stored: Uint8Array | undefined, attempt = 1): Journal {
   let steps: readonly Step[] = stored === undefined ? [] : readSteps(stored);
+  const firstBy = steps.length > 0 ? startedBy(stored) : attempt;
   let isStored = steps.length > 0;
   let point = pointOf(steps);
   let taken = 0;
@@ -88,7 +88,7 @@ export function openJournal(stored: Uint8Array | undefined): Journal {
     with: (step, begins) => {
       if (begins !== undefined) checkName('effect', begins, used);
       const next: readonly Step[] = begins === undefined ? [] : [{ kind: 'effect', name: begins, result: undefined }];
-      return draftOf([...steps.filter(({ name }) => name !== step.name), step, ...next], point);
+      return draftOf([...steps.filter(({ name }) => name !== step.name), step, ...next], point, firstBy);
     },
     stored: (draft) => {
       steps = draft.steps;
@@ -132,10 +132,10 @@ function pointOf(steps: readonly Step[]): string | undefined {
   return `${last.name}${last.kind === 'effect' && last.result === undefined ? '#begun' : ''}`;
 }
 
-function draftOf(steps: readonly Step[], after: string | undefined): Draft {
+function draftOf(steps: readonly Step[], after: string | undefined, firstBy: number): Draft {
   const last = steps.at(-1);
   if (last === undefined) throw new Error('a draft without steps');
-  const results = Buffer.from(JSON.stringify(steps.map(({ kind, name, result }) => [kind, name, result ?? null])));
+  const results = writeSteps(steps, firstBy);
   if (results.length > MOST_RESULT_BYTES) {
     throw new RangeError(
       `${last.kind} ${last.name}: the results of this request take ${results.length} bytes, more than ${MOST_RESULT_BYTES}; ` +
@@ -143,9 +143,4 @@ function draftOf(steps: readonly Step[], after: string | undefined): Draft {
     );
   }
   return { steps, recoveryPoint: pointOf(steps) ?? last.name, after, results };
-}
-
-function readSteps(stored: Uint8Array): readonly Step[] {
-  const rows = JSON.parse(Buffer.from(stored).toString()) as [Step['kind'], string, string | null][];
-  return rows.map(([kind, name, result]) => ({ kind, name, result: result ?? undefined }));
 }
