@@ -21,6 +21,8 @@ async function main({ connectionString, leaseSeconds }: DemoServiceOptions): Pro
       SHUTDOWN_GRACE_MS: '1000',
     }),
     logger: createLogger({ level: 'silent' }),
+    // The scenes end at the payment.
+    deliver: 'nobody',
     descriptorSet: withLease(descriptorSet, 'CreatePayment', leaseSeconds),
     authorizer: {
       ...standIn,

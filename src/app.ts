@@ -1,12 +1,13 @@
 import { credentials, Server } from '@grpc/grpc-js';
 import type { Logger } from 'pino';
-import { startCardNetworkProcess } from './card-network/start-process';
 import type { Config } from './config';
+import { answersWithin } from './database/answers-within';
 import { connect, type Database } from './database/connect';
 import { prepareSchema } from './database/prepare-schema';
 import { descriptorSet as ownDescriptorSet } from './gen/descriptor-set';
 import { PaymentsServiceService } from './gen/proto/payments/v1/payments';
 import { drain, listen } from './grpc-server';
+import { endsWithin } from './ends-within';
 import {
   createDaysIfAllowed,
   createIdempotency,
@@ -30,6 +31,8 @@ import { startOpsServer } from './ops/http';
 import { logServerEvents } from './ops/logger';
 import { startMaintenance } from './ops/maintenance';
 import { createMetrics } from './ops/metrics';
+import { logRelayEvents } from './ops/outbox-log';
+import { createOutboxMetrics } from './ops/outbox-metrics';
 import { logReconciliationEvents } from './ops/reconciliation-log';
 import { createReconciliationMetrics } from './ops/reconciliation-metrics';
 import { createReflection } from './ops/reflection';
@@ -37,6 +40,8 @@ import { logRetentionEvents } from './ops/retention-log';
 import { createRetentionMetrics } from './ops/retention-metrics';
 import { createOutbox } from './outbox/outbox';
 import { createRelay, type Relay } from './outbox/relay';
+import type { RelayEventListener } from './outbox/relay-events';
+import type { Deliver } from './outbox/relay-options';
 import type { Authorizer } from './payments/authorizer';
 import { createNetworkAuthorizer } from './payments/network-authorizer';
 import { createPaymentsService } from './payments/payments-service';
@@ -44,6 +49,7 @@ import { createReceiptDelivery } from './receipts/deliver-receipt';
 import { createReceiptsClient } from './receipts/receipts-client';
 import { FINDING_KINDS } from './reconciliation/findings';
 import { startReconciliationJob } from './reconciliation/reconciliation-job';
+import { createSimulators } from './simulators';
 import { StartRefused, takeExclusives } from './start-up';
 import { version } from './version';
 
@@ -58,6 +64,8 @@ const RETENTION = { intervalMs: 3_600_000, firstAfterMs: 5_000 };
 const MAX_REQUEST_BYTES = 256 * 1024;
 /** A probe of the database that takes longer than this finds it not ready. */
 const READY_WITHIN_MS = 1_000;
+/** How long a stop waits for the deliveries under way: one whose outcome is not noted comes again, under its id. */
+const RELAY_STOPS_WITHIN_MS = 500;
 
 /** What the service is put together from. */
 export interface AppOptions {
@@ -65,6 +73,11 @@ export interface AppOptions {
   readonly logger: Logger;
   /** Holds the amounts of payments. Default: the card network of the config, or a simulator that is started with the app. */
   readonly authorizer?: Authorizer;
+  /**
+   * Carries the events of the outbox to whom they are for; `nobody`: they wait. Default: to the receipts service of the
+   * config, or to a simulator that is started with the app.
+   */
+  readonly deliver?: Deliver | 'nobody';
   /** The protos with their options, as a serialized FileDescriptorSet. Default: those of this package. */
   readonly descriptorSet?: Uint8Array;
 }
@@ -106,7 +119,7 @@ export async function startApp(options: AppOptions): Promise<App> {
 }
 
 async function startParts(
-  { config, logger, authorizer: given, descriptorSet = ownDescriptorSet }: AppOptions,
+  { config, logger, authorizer: given, deliver: delivering, descriptorSet = ownDescriptorSet }: AppOptions,
   onStop: OnStop,
 ): Promise<Pick<App, 'grpcPort' | 'opsPort'>> {
   const policies = loadPolicies(descriptorSet);
@@ -123,10 +136,17 @@ async function startParts(
     ...{ connectionString, businessPoolSize: config.businessPoolSize, storePoolSize: config.storePoolSize },
     onError: (error) => logger.warn({ reason: error.message }, 'a database connection was lost'),
   });
-  onStop(() => database.close());
-  const networkAddress = given === undefined ? await findCardNetwork(config, connectionString, logger, onStop) : '';
+  const simulators = createSimulators({ connectionString, logger });
+  onStop(async () => {
+    await Promise.all([database.close(), simulators.stop()]);
+  });
+  const [networkAddress, receiptsAddress] = await Promise.all([
+    given === undefined ? (config.cardNetworkAddress ?? simulators.startCardNetwork()) : '',
+    delivering === undefined ? (config.receiptsAddress ?? simulators.startReceipts()) : '',
+  ]);
   const authorizer = given ?? reachCardNetwork(networkAddress, onStop);
-  const store = await openStore({ business: database.business, records: database.store, policies: keyed });
+  const deliver = delivering ?? reachReceipts(receiptsAddress, onStop);
+  const store = await openStore({ business: database.transactions, records: database.store, policies: keyed });
 
   const metrics = createMetrics({ version, policies: served });
   const logEvent = logServerEvents(logger);
@@ -147,7 +167,12 @@ async function startParts(
     runOnce: (signal) => runRetention({ client: database.maintenance, onEvent: onRetentionEvent, signal }),
     onError: (error) => logger.error(error, 'a round of retention could not be run'),
   });
-  onStop(() => maintenance.stop());
+  const background: { stop(): Promise<void> }[] = [maintenance];
+  let backgroundStops: Promise<unknown> | undefined;
+  const stopBackground = async (): Promise<void> => {
+    await (backgroundStops ??= Promise.all(background.map((part) => part.stop())));
+  };
+  onStop(stopBackground);
 
   if (config.reconcileIntervalMs > 0 && networkAddress !== '') {
     const count = createReconciliationMetrics(metrics.registry, FINDING_KINDS);
@@ -160,10 +185,18 @@ async function startParts(
       },
       onError: (error) => logger.error(error, 'our books could not be compared with those of the card network'),
     });
-    onStop(() => job.stop());
+    background.push(job);
   }
 
-  const relay = startRelay(config, database, logger, onStop);
+  const countRelay = createOutboxMetrics(metrics.registry).onRelayEvent;
+  const logRelay = logRelayEvents(logger);
+  const relay = startRelay({
+    ...{ deliver, database, onStop },
+    onEvent: (event) => {
+      countRelay(event);
+      logRelay(event);
+    },
+  });
   const outbox = createOutbox(relay === undefined ? {} : { onAdded: () => relay.wake() });
   const idempotency = createIdempotency({ policies, store, principal, onEvent });
   const methods = [...Object.values(PaymentsServiceService), ...Object.values(RequestsServiceService)];
@@ -187,36 +220,31 @@ async function startParts(
   const ops = await startOpsServer({
     ...{ host: config.opsHost, port: config.opsPort, metrics: metrics.registry },
     onError: (error) => logger.error(error, 'a probe or the metrics could not be answered'),
-    ready: async () => ready.now && (await answers(database)),
+    ready: async () => ready.now && (await answersWithin(READY_WITHIN_MS, database.store)),
   });
   onStop(() => ops.close());
   const grpcPort = await listen(server, config.grpcHost, config.grpcPort);
+  const completer = idempotency.createCompleter({ everyMs: Math.max(1, config.resumeIntervalMs) });
   onStop(async () => {
     ready.now = false;
     health.setServing(false);
-    await drain(server, () => idempotency.idle(), config.shutdownGraceMs);
-    await idempotency.abandon();
+    // Beside the calls: a round that gets no answer is not to be waited for after them.
+    const stops = stopBackground();
+    const completerStops = completer.stop();
+    const idle = async (): Promise<void> => {
+      // What a look has still taken up is a running attempt like any other.
+      await completerStops;
+      await idempotency.idle();
+    };
+    await drain(server, idle, config.shutdownGraceMs);
+    await Promise.all([idempotency.abandon(), stops]);
   });
+  if (config.resumeIntervalMs > 0) completer.start();
   // A start that is refused has nothing else to say.
   for (const warning of warnings) logger.warn(warning);
   ready.now = true;
   health.setServing(true);
   return { grpcPort, opsPort: ops.port };
-}
-
-/** Address of the card network that the config names, or of a simulator of our own, which ends with us. */
-async function findCardNetwork(
-  { cardNetworkAddress }: Config,
-  connectionString: string,
-  logger: Logger,
-  onStop: OnStop,
-): Promise<string> {
-  if (cardNetworkAddress !== undefined) return cardNetworkAddress;
-  const onExit = (how: string): void =>
-    logger.error({ how }, 'the card network simulator has ended: no payment can be made until a new start');
-  const network = await startCardNetworkProcess({ connectionString, onExit });
-  onStop(() => network.stop());
-  return network.address;
 }
 
 function reachCardNetwork(address: string, onStop: OnStop): Authorizer {
@@ -225,28 +253,27 @@ function reachCardNetwork(address: string, onStop: OnStop): Authorizer {
   return authorizer;
 }
 
-/** Carries the outbox to the receipts service; undefined where the config names none. */
-function startRelay(
-  { receiptsAddress }: Config,
-  database: Database,
-  logger: Logger,
-  onStop: OnStop,
-): Relay | undefined {
-  if (receiptsAddress === undefined) return undefined;
-  const receipts = createReceiptsClient(receiptsAddress, { credentials: credentials.createInsecure() });
-  const relay = createRelay({
-    client: database.business,
-    deliver: createReceiptDelivery(receipts),
-    onEvent: (event) => {
-      if (event.type !== 'parked') return;
-      const { error: err, eventId, eventType, reason } = event;
-      logger.error({ err, eventId, eventType, reason }, 'an event of the outbox is parked: it waits for a person');
-    },
-  });
+function reachReceipts(address: string, onStop: OnStop): Deliver {
+  const receipts = createReceiptsClient(address, { credentials: credentials.createInsecure() });
+  onStop(async () => receipts.close());
+  return createReceiptDelivery(receipts);
+}
+
+/** What carries the outbox. */
+interface Carrying {
+  readonly deliver: Deliver | 'nobody';
+  readonly database: Database;
+  readonly onEvent: RelayEventListener;
+  readonly onStop: OnStop;
+}
+
+/** Carries the outbox to those it is for; undefined where that is nobody. */
+function startRelay({ deliver, database, onEvent, onStop }: Carrying): Relay | undefined {
+  if (deliver === 'nobody') return undefined;
+  const relay = createRelay({ client: database.business, deliver, onEvent });
   relay.start();
   onStop(async () => {
-    await relay.stop();
-    receipts.close();
+    await endsWithin(RELAY_STOPS_WITHIN_MS, relay.stop());
   });
   return relay;
 }
@@ -258,14 +285,4 @@ async function openStore<Tx extends SqlClient>(options: PostgresStoreOptions<Tx>
   } catch (error) {
     throw error instanceof UnusableDatabaseError ? new StartRefused([error.message]) : error;
   }
-}
-
-/** Whether the database answers soon enough to serve calls. */
-async function answers({ store }: Database): Promise<boolean> {
-  const asked = store.$queryRaw`SELECT 1`.then(
-    () => true,
-    () => false,
-  );
-  const late = new Promise<false>((resolve) => setTimeout(resolve, READY_WITHIN_MS, false).unref());
-  return Promise.race([asked, late]);
 }

@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { type Server, ServerCredentials } from '@grpc/grpc-js';
+import { endsWithin } from './ends-within';
 
 /** Starts to listen. Resolves with the port, which differs from the one asked for where that was 0. */
 export function listen(server: Server, host: string, port: number): Promise<number> {
@@ -26,20 +27,10 @@ export async function drain(server: Server, idle: () => Promise<void>, graceMs: 
   const drained = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
   const finished = async (): Promise<void> => {
     await idle();
-    await within(drained, LEAVE_WITHIN_MS);
+    await endsWithin(LEAVE_WITHIN_MS, drained);
     // A request that was on its way while we were idle.
     await idle();
   };
-  await within(finished(), graceMs);
+  await endsWithin(graceMs, finished());
   server.forceShutdown();
-}
-
-/** Waits for work, but no longer than `ms` milliseconds. */
-async function within(work: Promise<void>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([work, late]);
-  clearTimeout(timer);
 }

@@ -94,11 +94,18 @@ export const SETTINGS = {
       '`npx grpc-idempotency reconcile --repair` repairs',
     parse: wholeNumber(0, 2_147_483_647),
   }),
+  resumeIntervalMs: setting({
+    variable: 'RESUME_INTERVAL_MS',
+    defaultValue: 5_000,
+    description:
+      'how often half-finished payments and refunds are looked for whose callers do not come back, to be finished, ' +
+      'milliseconds; 0 is never',
+    parse: wholeNumber(0, 2_147_483_647),
+  }),
   receiptsAddress: setting<string | undefined>({
     variable: 'RECEIPTS_ADDRESS',
     defaultValue: undefined,
-    description:
-      'receipts service (`receipts.v1`) that the outbox is delivered to; without it events wait in the outbox',
+    description: 'receipts service (`receipts.v1`) to send to instead of a simulator in a process of its own',
     parse: target,
   }),
   dataDirectory: setting({

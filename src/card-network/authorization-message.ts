@@ -1,7 +1,7 @@
-import type { Timestamp } from '../gen/proto/google/protobuf/timestamp';
 import { type Authorization, AuthorizationState, type Refund } from '../gen/proto/cardnetwork/v1/cardnetwork';
 import type { CardNetworkAuthorizationModel } from '../gen/prisma/models/CardNetworkAuthorization';
 import type { CardNetworkRefundModel } from '../gen/prisma/models/CardNetworkRefund';
+import { timestamp } from '../timestamp';
 
 /** The message that an account sees of its authorization. */
 export function authorizationMessage(row: CardNetworkAuthorizationModel, refundedMinor: bigint): Authorization {
@@ -28,9 +28,4 @@ function stateMessage(state: string): AuthorizationState {
     default:
       throw new Error(`unknown state of an authorization: ${state}`);
   }
-}
-
-function timestamp(date: Date): Timestamp {
-  const ms = date.getTime();
-  return { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
 }

@@ -67,7 +67,11 @@ export async function startCardNetwork(options: CardNetworkOptions): Promise<Car
   try {
     const policies = loadPolicies(descriptorSet);
     const keyed = policies.all().filter(({ service, key }) => service === SERVICE && key !== 'IGNORED');
-    const store = await openPostgresStore({ business: database.business, records: database.store, policies: keyed });
+    const store = await openPostgresStore({
+      business: database.transactions,
+      records: database.store,
+      policies: keyed,
+    });
     await createDaysIfAllowed(database.maintenance, () => undefined);
     const idempotency = createIdempotency({
       ...{ policies, store, principal: () => MERCHANT },

@@ -1,11 +1,5 @@
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
-import { extname, join } from 'node:path';
-import type { FromCardNetwork } from './main';
-import type { CardNetwork } from './start-card-network';
-
-/** How long the simulator may take to end before it is ended, milliseconds. */
-const STOP_WITHIN_MS = 2_000;
+import { join } from 'node:path';
+import { type Simulator, startSimulator, type SimulatorEvent } from '../simulator-process';
 
 /** What the process of the simulator is started with. */
 export interface CardNetworkProcessOptions {
@@ -13,39 +7,23 @@ export interface CardNetworkProcessOptions {
   readonly connectionString: string;
   /** What the simulator reads beside it, such as `CARD_NETWORK_FAULTS`. Default: this process's own environment. */
   readonly environment?: NodeJS.ProcessEnv;
-  /** Told when it ends by itself; nothing starts it again. */
-  readonly onExit?: (how: string) => void;
+  /** Told when it ends by itself, and when it was started again. Default: nobody. */
+  readonly onEvent?: (event: SimulatorEvent) => void;
 }
 
-/**
- * Starts the simulator as a child on a free port of loopback; it ends with this process, however that ends.
- *
- * @throws Error when it ended before it was ready; it has then said why on the standard error
- */
-export async function startCardNetworkProcess(options: CardNetworkProcessOptions): Promise<CardNetwork> {
-  const { connectionString, environment = process.env, onExit } = options;
-  // Beside this file, in the language that this process runs.
-  const child = fork(join(__dirname, `main${extname(__filename)}`), [], {
-    env: { ...environment, DATABASE_URL: connectionString },
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+/** Starts the simulated card network as a child, on a free port of loopback where the environment names none. */
+export function startCardNetworkProcess(options: CardNetworkProcessOptions): Simulator {
+  const { connectionString, environment = process.env, onEvent = () => undefined } = options;
+  return startSimulator({
+    module: join(__dirname, 'main'),
+    environment: (port) => ({
+      ...environment,
+      DATABASE_URL: connectionString,
+      ...(port === undefined ? {} : { CARD_NETWORK_PORT: String(port), ...WHAT_HAS_HAPPENED }),
+    }),
+    onEvent,
   });
-  const exited = once(child, 'exit').then(([code, signal]) => String(signal ?? code));
-  let isStopping = false;
-  const address = await new Promise<string>((resolve, reject) => {
-    child.once('message', (message: FromCardNetwork) => resolve(message.address));
-    exited.then((how) => reject(new Error(`the card network simulator ended before it was ready: ${how}`)), reject);
-  });
-  void exited.then((how) => {
-    if (!isStopping) onExit?.(how);
-  });
-  return {
-    address,
-    stop: async () => {
-      isStopping = true;
-      if (child.connected) child.disconnect();
-      const late = setTimeout(() => child.kill('SIGKILL'), STOP_WITHIN_MS);
-      await exited;
-      clearTimeout(late);
-    },
-  };
 }
+
+/** What was to happen in turn was for the first one: a script that ends in a crash would end each after it likewise. */
+const WHAT_HAS_HAPPENED = { CARD_NETWORK_FAULTS: '', CARD_NETWORK_DECLINES: '' };

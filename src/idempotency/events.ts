@@ -38,7 +38,14 @@ export type ServerEvent =
       readonly recordedCode?: number;
       /** The policy only observes: what the outcome names was let through, unprotected. */
       readonly observed?: true;
+      /** How long ago a dated key says it was made, by the clock of this process; never negative. */
+      readonly keyAgeMs?: number;
     }
+  /**
+   * Several new keys came for one content within seconds: it seems that a client makes a new key for every attempt, which
+   * protects nothing. Told once per content and half a minute.
+   */
+  | { readonly type: 'regenerated_key_suspect'; readonly path: string }
   /** A claim was asked for and answered, whatever the answer. */
   | { readonly type: 'claim'; readonly path: string; readonly durationMs: number }
   /** A handler ran to its end as the owner of a claim. */
@@ -57,8 +64,11 @@ export type ServerEvent =
   | { readonly type: 'execution_limit'; readonly path: string }
   /** A half-finished request was tried too often and waits for a person. */
   | { readonly type: 'parked'; readonly path: string }
-  /** A lease was ended early: at shutdown, or by an attempt that failed half-way. The next attempt need not wait. */
-  | { readonly type: 'lease_ended'; readonly path: string }
+  /**
+   * A lease was ended early: at shutdown, or by an attempt that failed half-way. The next attempt need not wait, or after
+   * an outage has to, `pausedMs`.
+   */
+  | { readonly type: 'lease_ended'; readonly path: string; readonly pausedMs?: number }
   /** The outcome of a commit was unknown, and was found out, or was not. */
   | {
       readonly type: 'settled';

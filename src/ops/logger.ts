@@ -55,13 +55,21 @@ export function logServerEvents(logger: Logger): ServerEventListener {
       case 'settled':
         return logger.warn({ method: event.path, result: event.result }, 'the outcome of a commit was settled');
       case 'lease_ended':
-        return logger.warn({ method: event.path }, 'a lease was ended early; the next attempt need not wait');
+        return logger.warn(
+          { method: event.path, pausedMs: event.pausedMs },
+          'a lease was ended early; the next attempt need not wait, but for an outage',
+        );
       case 'parked':
         return logger.error({ method: event.path }, 'a request was tried too often and waits for a person');
       case 'resumed':
         return logger[event.result === 'failed' ? 'warn' : 'info'](resumedFields(event), 'resumed request');
       case 'stranded':
         return logger.error({ method: event.path, records: event.records }, 'half-finished requests have no handler');
+      case 'regenerated_key_suspect':
+        return logger.warn(
+          { method: event.path },
+          'many keys came for one content within seconds: a client may make a new key per attempt',
+        );
       case 'admitted':
       case 'claim':
       case 'execution':

@@ -1,3 +1,5 @@
+import { endsWithin } from '../ends-within';
+
 /** How long a stop waits for the round under way: a database that gives no answer keeps no process. Milliseconds. */
 const STOP_WITHIN_MS = 2_000;
 
@@ -39,10 +41,7 @@ export function startMaintenance({ runOnce, intervalMs, firstAfterMs, onError }:
     stop: async () => {
       stopping.abort();
       clearTimeout(timer);
-      let late: NodeJS.Timeout | undefined;
-      const overdue = new Promise<void>((resolve) => (late = setTimeout(resolve, STOP_WITHIN_MS)));
-      await Promise.race([round, overdue]);
-      clearTimeout(late);
+      await endsWithin(STOP_WITHIN_MS, round);
     },
   };
 }

@@ -1,3 +1,4 @@
+import { endsWithin } from '../ends-within';
 import { markDeliveredIfHeld, parkIfHeld, postponeIfHeld, type TakenEvent } from './queue';
 import type { ParkReason } from './relay-events';
 import type { RelaySettings } from './relay-options';
@@ -58,30 +59,20 @@ type Attempted = { readonly kind: 'confirmed' } | { readonly kind: 'unconfirmed'
 /** Waits for a delivery no longer than its time, whether it heeds its signal or not. */
 async function deliverInTime({ deliver, deliveryTimeoutMs }: RelaySettings, event: TakenEvent): Promise<Attempted> {
   const late = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  const outOfTime = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      const error = new Error(`not confirmed within ${deliveryTimeoutMs} ms`);
-      reject(error);
-      late.abort(error);
-    }, deliveryTimeoutMs);
-  });
   const { id, aggregateType, aggregateId, type, payload, headers } = event;
   const send = async () =>
     deliver(
       { id, aggregateType, aggregateId, type, payload, headers },
-      {
-        ...{ signal: late.signal, timeoutMs: deliveryTimeoutMs },
-      },
+      { signal: late.signal, timeoutMs: deliveryTimeoutMs },
     );
   try {
-    await Promise.race([send(), outOfTime]);
-    return { kind: 'confirmed' };
+    if (await endsWithin(deliveryTimeoutMs, send())) return { kind: 'confirmed' };
   } catch (error) {
     return { kind: 'unconfirmed', error };
-  } finally {
-    clearTimeout(timer);
   }
+  const error = new Error(`not confirmed within ${deliveryTimeoutMs} ms`);
+  late.abort(error);
+  return { kind: 'unconfirmed', error };
 }
 
 /** Full jitter: any time up to an end that doubles. */

@@ -1,5 +1,5 @@
-import type { Timestamp } from '../gen/proto/google/protobuf/timestamp';
 import { type Payment, PaymentState, type Refund } from '../gen/proto/payments/v1/payments';
+import { timestamp } from '../timestamp';
 import type { PaymentRow } from './payment-repository';
 import type { RefundRow } from './refund-repository';
 
@@ -34,9 +34,4 @@ function stateMessage(state: string): PaymentState {
     default:
       throw new Error(`unknown state of a payment: ${state}`);
   }
-}
-
-function timestamp(date: Date): Timestamp {
-  const ms = date.getTime();
-  return { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
 }

@@ -40,6 +40,8 @@ export interface ReceiptsOptions {
 /** A running receipts service. */
 export interface Receipts {
   readonly port: number;
+  /** Where it listens, with its port. */
+  readonly address: string;
   /** Finishes running calls within the grace, then lets go of the database. */
   stop(): Promise<void>;
 }
@@ -51,8 +53,8 @@ export async function startReceipts(options: ReceiptsOptions): Promise<Receipts>
   const own = policies.all().filter(({ service }) => service === SERVICE);
   const database = connect({ connectionString, onError: (error) => onError(error, 'a database connection was lost') });
   try {
-    const { business, store: records, maintenance: client } = database;
-    const store = await openPostgresStore({ business, records, policies: own });
+    const { transactions, store: records, maintenance: client } = database;
+    const store = await openPostgresStore({ business: transactions, records, policies: own });
     // Before the first call: keys of today need their day.
     await createDaysIfAllowed(client, () => undefined);
     const idempotency = createIdempotency({
@@ -83,7 +85,7 @@ export async function startReceipts(options: ReceiptsOptions): Promise<Receipts>
       await database.close();
     };
     let stopping: Promise<void> | undefined;
-    return { port: bound, stop: () => (stopping ??= stop()) };
+    return { port: bound, address: `${host}:${bound}`, stop: () => (stopping ??= stop()) };
   } catch (error) {
     await database.close();
     throw error;

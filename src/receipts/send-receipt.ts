@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Prisma } from '../gen/prisma/client';
 import type { ReceiptsServiceService, SendReceiptRequest } from '../gen/proto/receipts/v1/receipts';
 import { type FieldViolation, invalidArgument, type UnaryHandlers } from '../idempotency/index';
+import { timestamp } from '../timestamp';
 
 const MAX_TEXT_LENGTH = 128;
 
@@ -22,8 +23,7 @@ export function createReceiptsHandlers(): UnaryHandlers<ReceiptsServiceService, 
           data: { mailId: randomUUID(), scope, requestId, paymentId, orderId, amountMinor, currency },
         });
         attempt.publish({ resource: `mails/${mailId}` });
-        const ms = createdAt.getTime();
-        return { mailId, sendTime: { seconds: BigInt(Math.floor(ms / 1_000)), nanos: (ms % 1_000) * 1_000_000 } };
+        return { mailId, sendTime: timestamp(createdAt) };
       });
     },
   };

@@ -1,9 +1,11 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { newRequestId } from '../../src/idempotency/index';
 import { callUntilAnswered } from '../support/call-until-answered';
-import { type MainProcess, startMainProcess } from '../support/main-process';
+import { type MainProcess, runMain, startMainProcess } from '../support/main-process';
 import { paymentRequest } from '../support/payment-requests';
-import { createTestDatabase, type TestDatabase } from '../support/postgres';
+import { createTestDatabase, makeTemporaryDirectory, type TestDatabase } from '../support/postgres';
 import { childrenOf, isAlive } from '../support/processes';
 import { ROOT, runProgram, type RunningProgram } from '../support/run-program';
 import { createStockClient, type StockAnswer, type StockCall } from '../support/stock-client';
@@ -12,9 +14,9 @@ import { until } from '../support/until';
 // Two processes at a time on a busy machine.
 jest.setTimeout(120_000);
 
-const SIMULATOR = 'card-network';
+const TOKEN = 'a-token-of-the-shop';
 
-describe('the service and the card network simulator that it starts', () => {
+describe('the service and the simulators that it starts', () => {
   let database: TestDatabase;
   const runs: RunningProgram[] = [];
 
@@ -42,17 +44,23 @@ describe('the service and the card network simulator that it starts', () => {
     return answer;
   };
   const gone = (pid: number) => until('the simulator has ended', async () => !(await isAlive(pid)));
-  const simulatorOf = async ({ pid }: MainProcess): Promise<number> => {
-    const [simulator, ...others] = await childrenOf(pid, SIMULATOR);
+  const simulatorOf = async ({ pid }: MainProcess, words: 'card-network' | 'receipts'): Promise<number> => {
+    const [simulator, ...others] = await childrenOf(pid, words);
     if (simulator === undefined || others.length > 0) throw new Error('expected one simulator');
     return simulator;
   };
+  const mailed = (call: StockCall) => until('the mail is sent', async () => (await database.count(mails(call))) === 1);
 
-  it('are one command and one ready line; a payment is charged in the other process, and both end at SIGTERM', async () => {
-    const main = await start();
-    const simulator = await simulatorOf(main);
-    expect((await pay(main, payment())).code).toBe(status.OK);
+  it('are one command and one ready line; a payment is charged and its mail sent by others, and all end at SIGTERM', async () => {
+    // Tokens of callers are not those of the mail service.
+    const main = await start({ AUTH_MODE: 'tokens', AUTH_TOKENS_FILE: await tokensFile() });
+    const simulators = [await simulatorOf(main, 'card-network'), await simulatorOf(main, 'receipts')];
+    const call = { ...payment(), metadata: { authorization: `Bearer ${TOKEN}` } };
+    expect((await pay(main, call)).code).toBe(status.OK);
     expect(await database.count('card_network_authorizations')).toBe(1);
+    await mailed(call);
+    const metrics = async () => (await fetch(`http://127.0.0.1:${main.opsPort}/metrics`)).text();
+    await until('the delivery is counted', async () => /^outbox_delivered_total 1$/m.test(await metrics()));
     const printed = main
       .output()
       .split('\n')
@@ -60,37 +68,65 @@ describe('the service and the card network simulator that it starts', () => {
     expect(printed).toEqual([expect.stringMatching(/^ready: /), expect.stringMatching(/^try: /)]);
     main.kill('SIGTERM');
     expect(await main.exited).toBe(0);
-    expect(await isAlive(simulator)).toBe(false);
+    for (const simulator of simulators) expect(await isAlive(simulator)).toBe(false);
   });
 
   it('end together also where the service is killed, and payments go on where another one is started', async () => {
     const call = payment();
     const first = await start({ CARD_NETWORK_FAULTS: 'silence*' });
-    const simulator = await simulatorOf(first);
+    const simulators = [await simulatorOf(first, 'card-network'), await simulatorOf(first, 'receipts')];
     const client = createStockClient(first.grpcPort);
     const cut = client.call(call);
     await until('the card was charged', async () => (await database.count(charges(call))) === 1);
     first.kill('SIGKILL');
     expect((await cut).code).toBe(status.UNAVAILABLE);
     client.close();
-    await gone(simulator);
+    for (const simulator of simulators) await gone(simulator);
     await database.rows("UPDATE idempotency_record SET lease_until = now() WHERE state = 'claimed'");
     const answer = await pay(await start(), call);
     expect(answer.code).toBe(status.OK);
     expect(await database.count(charges(call))).toBe(1);
   });
 
-  it('a simulator that ends by itself leaves the service running: payments are UNAVAILABLE, and the log says why', async () => {
-    const main = await start();
-    process.kill(await simulatorOf(main), 'SIGKILL');
-    await main.printed(/the card network simulator has ended/);
+  it('a card network that ends by itself is started again where it was, without the faults that ended it', async () => {
+    const main = await start({ CARD_NETWORK_FAULTS: 'crash_after' });
+    const simulator = await simulatorOf(main, 'card-network');
     const client = createStockClient(main.grpcPort);
-    expect(await client.call(payment())).toMatchObject({
-      code: status.UNAVAILABLE,
-      error: { reason: 'CARD_NETWORK_UNAVAILABLE' },
-    });
-    expect((await client.call({ method: 'ListPayments', request: {} })).code).toBe(status.OK);
+    const [paying, listed] = [payment(), { method: 'ListPayments', request: {} }];
+    const paid = pay(main, paying);
+    await main.printed(/the card network simulator has ended and is started again/);
+    expect((await client.call(listed)).code).toBe(status.OK);
     client.close();
+    expect((await paid).code).toBe(status.OK);
+    expect(await database.count(charges(paying))).toBe(1);
+    expect(await simulatorOf(main, 'card-network')).not.toBe(simulator);
+    await main.printed(/the card network simulator was started again/);
+  });
+
+  it('a mail service that ends by itself is started again where it was, and the mail goes out once', async () => {
+    const main = await start();
+    process.kill(await simulatorOf(main, 'receipts'), 'SIGKILL');
+    await main.printed(/the receipts simulator has ended and is started again/);
+    const call = payment();
+    expect((await pay(main, call)).code).toBe(status.OK);
+    await mailed(call);
+    // Also where it ends again.
+    await main.printed(/the receipts simulator was started again/);
+    process.kill(await simulatorOf(main, 'receipts'), 'SIGKILL');
+    const another = payment();
+    expect((await pay(main, another)).code).toBe(status.OK);
+    await mailed(another);
+    main.kill('SIGINT');
+    expect(await main.exited).toBe(0);
+  });
+
+  it('one that cannot start says why, and the service is not started', async () => {
+    const main = runMain({ DATABASE_URL: database.connectionString, RECEIPTS_PORT: '70000' });
+    runs.push(main);
+    expect(await main.exited).toBe(1);
+    expect(main.output()).toContain('RECEIPTS_PORT is "70000": expected a number from 0 to 65535');
+    expect(main.output()).toMatch(/^The simulator .*receipts.main could not be started \(1\): see above\.$/m);
+    expect(main.output()).not.toContain('ready');
   });
 
   it('a card network of its own is used where CARD_NETWORK_ADDRESS names it, and no other is started', async () => {
@@ -101,7 +137,7 @@ describe('the service and the card network simulator that it starts', () => {
     runs.push(network);
     const [, address = ''] = await network.printed(/^ready: the card network simulator on (.*)$/m);
     const main = await start({ CARD_NETWORK_ADDRESS: address });
-    expect(await childrenOf(main.pid, SIMULATOR)).toEqual([]);
+    expect(await childrenOf(main.pid, 'card-network')).toEqual([]);
     expect(await pay(main, payment())).toMatchObject({ error: { reason: 'CARD_DECLINED' } });
     main.kill('SIGTERM');
     expect(await main.exited).toBe(0);
@@ -109,6 +145,18 @@ describe('the service and the card network simulator that it starts', () => {
     expect(await network.exited).toBe(0);
   });
 });
+
+/** An account that may pay. */
+async function tokensFile(): Promise<string> {
+  const file = join(await makeTemporaryDirectory(), 'accounts.json');
+  await writeFile(file, JSON.stringify({ tokens: { [TOKEN]: 'shop-1' } }), { mode: 0o600 });
+  return file;
+}
+
+/** The mails of an order. */
+function mails({ request }: StockCall): string {
+  return `receipt_mails WHERE order_id = '${(request as { readonly order_id: string }).order_id}'`;
+}
 
 /** The charges of an order that is being paid or was. */
 function charges({ request }: StockCall): string {

@@ -191,12 +191,12 @@ describe('requests whose method has no handler here', () => {
     goThrough();
     await service.database.rows(
       `UPDATE idempotency_record SET lease_until = now() - interval '3 hours',
-         method = (SELECT id FROM idempotency_method WHERE path LIKE '%/RefundPayment')`,
+         method = (SELECT id FROM idempotency_method WHERE path LIKE '%/UpdatePayment')`,
     );
     const completer = service.idempotency.createCompleter();
     expect(await completer.runOnce()).toEqual([]);
     expect(await completer.runOnce()).toEqual([]);
-    const path = '/payments.v1.PaymentsService/RefundPayment';
+    const path = '/payments.v1.PaymentsService/UpdatePayment';
     expect(service.events).toEqual([{ type: 'stranded', path, records: 1 }]);
     await service.database.rows('DELETE FROM idempotency_record');
     await completer.runOnce();

@@ -110,6 +110,23 @@ describe('CreatePayment in phases, with a card network behind it (design 4.10; c
     },
   );
 
+  it('an outage parks nothing, however often its caller asks: the payment is made when it is over', async () => {
+    const call = payment();
+    used.faults.push(...Array.from({ length: 300 }, (): NetworkFault => ({ kind: 'outage' })));
+    const answers: StockAnswer[] = [];
+    for (let time = 1; time <= 30; time += 1) answers.push(await used.client.call(call));
+    const reasons = answers.map(({ error }) => error.reason);
+    expect(reasons.slice(0, 2)).toEqual(['CARD_NETWORK_UNAVAILABLE', 'CARD_NETWORK_UNAVAILABLE']);
+    expect(answers[1]?.error.retryDelayMs).toBe(2_000);
+    expect(reasons).toContain('REQUEST_IN_PROGRESS');
+    expect(used.keysAsked.length).toBeLessThan(5);
+    used.faults.length = 0;
+    await endLeases(used.database);
+    expect((await used.client.call(call)).code).toBe(status.OK);
+    expect(new Set(used.keysAsked).size).toBe(1);
+    expect(await books(call)).toEqual(PAID);
+  });
+
   it('an error that no retry would change is a fault to the caller, and the payment stays for a person', async () => {
     const call = payment();
     const network = createPromiseClient(CardNetworkServiceService, used.network.address, {

@@ -8,6 +8,7 @@ import {
   recordPayment,
   startAttemptService,
 } from '../support/attempt-service';
+import { endLeases } from '../support/stored-record';
 
 describe('phases and effects (design 4.10)', () => {
   let service: AttemptService;
@@ -243,6 +244,7 @@ describe('phases and effects (design 4.10)', () => {
     });
     for (let attempt = 1; attempt <= 10; attempt += 1) {
       expect(await service.pay({ requestId })).toMatchObject({ code: status.UNAVAILABLE });
+      await endLeases(service.database);
     }
     for (let again = 1; again <= 2; again += 1) {
       expect(await service.pay({ requestId })).toMatchObject({ error: { reason: 'REQUEST_PARKED' } });

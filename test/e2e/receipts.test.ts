@@ -84,7 +84,7 @@ describe('the process', () => {
   it('says that it is ready, serves, and ends at SIGTERM', async () => {
     const program = run({ DATABASE_URL: database.connectionString, RECEIPTS_PORT: '0' });
     try {
-      const [, port = ''] = await program.printed(/ready: receipts simulator on 127\.0\.0\.1:(\d+)/);
+      const [, port = ''] = await program.printed(/ready: the receipts simulator on 127\.0\.0\.1:(\d+)/);
       const other = createReceiptsClient(`127.0.0.1:${port}`, { credentials: credentials.createInsecure() });
       const requestId = newRequestId();
       const { mailId } = await other.sendReceipt(REQUEST, { requestId });

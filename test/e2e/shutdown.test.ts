@@ -223,8 +223,9 @@ describe('SIGTERM (case N1)', () => {
 
   async function expectPaid(count: number): Promise<void> {
     expect(await database.count('payments')).toBe(count);
-    // The card network simulator keeps the keys of its account beside those of our callers.
-    const ours = "idempotency_record WHERE scope = 'local'";
+    // The simulators keep the keys of their accounts beside those of our callers.
+    const ours = `idempotency_record WHERE method = (
+      SELECT id FROM idempotency_method WHERE path = '/payments.v1.PaymentsService/CreatePayment')`;
     expect(await database.count(`${ours} AND state = 'completed'`)).toBe(count);
     expect(await database.count(ours)).toBe(count);
   }

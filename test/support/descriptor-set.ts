@@ -1,5 +1,17 @@
-import { clone, create, createFileRegistry, fromBinary, setExtension, toBinary } from '@bufbuild/protobuf';
 import {
+  clone,
+  create,
+  createFileRegistry,
+  fromBinary,
+  getExtension,
+  hasExtension,
+  type Message,
+  setExtension,
+  toBinary,
+} from '@bufbuild/protobuf';
+import {
+  type Duration,
+  DurationSchema,
   type FileDescriptorSet,
   FileDescriptorSetSchema,
   type MethodOptions,
@@ -49,16 +61,20 @@ function changedOptions(
     maxKeyAge: change.maxKeyAgeMs,
     retention: change.retentionMs,
   }).filter((entry): entry is [string, number] => entry[1] !== undefined);
-  if (durations.length === 0) return changed;
+  // Without a key nothing can be resumed.
+  const takesNoKey = change.level !== undefined && change.level !== 'IDEMPOTENCY_UNKNOWN';
+  if (durations.length === 0 && !takesNoKey) return changed;
   const registry = createFileRegistry(set);
   const extension = registry.getExtension('idempotency.v1.policy');
   const policy = registry.getMessage('idempotency.v1.Policy');
   if (extension === undefined || policy === undefined) throw new Error('the set has no policy option');
-  const message = create(policy, Object.fromEntries(durations.map(([name, ms]) => [name, duration(ms)])));
-  setExtension(changed, extension, message);
+  // What is not changed is as it was said.
+  const said = hasExtension(changed, extension) ? (getExtension(changed, extension) as Message) : create(policy);
+  const values = Object.fromEntries(durations.map(([name, ms]) => [name, duration(ms)]));
+  setExtension(changed, extension, Object.assign(said, values, takesNoKey ? { resume: false } : {}));
   return changed;
 }
 
-function duration(ms: number) {
-  return { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
+function duration(ms: number): Duration {
+  return create(DurationSchema, { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 });
 }

@@ -31,7 +31,10 @@ export function eventOf(changes: Partial<NewEvent> = {}): NewEvent {
 /** Opens an outbox. Call `close` in `afterAll`. */
 export async function openTestOutbox(): Promise<TestOutbox> {
   const database = await createTestDatabase();
-  const connections = connect({ connectionString: database.connectionString });
+  // Which an outbox relies on: above it, who meets a change of somebody else fails instead of going on with it.
+  const url = new URL(database.connectionString);
+  url.searchParams.set('options', '-c default_transaction_isolation=read\\ committed');
+  const connections = connect({ connectionString: url.href });
   const outbox = createOutbox();
   return {
     database,

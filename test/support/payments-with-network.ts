@@ -3,7 +3,7 @@ import type { NetworkFault } from '../../src/card-network/faults';
 import type { Authorizer, NetworkCallContext } from '../../src/payments/authorizer';
 import { createNetworkAuthorizer, type NetworkAuthorizer } from '../../src/payments/network-authorizer';
 import { createTestDatabase, type TestDatabase } from './postgres';
-import { startTestService, type TestService } from './service';
+import { startTestService, type TestService, type TestServiceOptions } from './service';
 import { createStockClient, type StockClient } from './stock-client';
 
 /** Where a test may hold a request to the card network: before it is sent, or when its answer has arrived. */
@@ -33,7 +33,7 @@ export interface PaymentsWithNetwork {
 
 /** Starts both on free ports. Call `stop` in `afterAll`. */
 export async function startPaymentsWithNetwork(
-  options: { readonly networkTimeoutMs?: number } = {},
+  options: Pick<TestServiceOptions, 'environment'> & { readonly networkTimeoutMs?: number } = {},
 ): Promise<PaymentsWithNetwork> {
   const database = await createTestDatabase();
   const faults: NetworkFault[] = [];
@@ -48,13 +48,13 @@ export async function startPaymentsWithNetwork(
     decide: () => decisions.shift(),
     onCall: ({ method }) => arrived.push(method),
   });
-  const { networkTimeoutMs: timeoutMs } = options;
+  const { networkTimeoutMs: timeoutMs, environment = {} } = options;
   const asking = createNetworkAuthorizer({
     address: network.address,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   });
   const authorizer = heldAt(asking, keysAsked, (point, time) => atPoint(point, time));
-  const service = await startTestService({ connectionString, authorizer });
+  const service = await startTestService({ connectionString, authorizer, environment });
   const client = createStockClient(service.grpcPort);
   return {
     ...{ database, network, service, client, faults, decisions, keysAsked, arrived },

@@ -15,7 +15,10 @@ export interface ServiceProcessOptions {
   readonly authorizerBlocksMs?: number;
   /** How far the clock of the process is ahead of the true time, milliseconds; negative for behind. Default 0. */
   readonly clockAheadMs?: number;
+  /** With a `CARD_NETWORK_ADDRESS` that network is asked, and not the authorizer that a test controls. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** It loads its code, and starts only once it is told to: `prepareServiceProcess`. Default false. */
+  readonly startsWhenTold?: boolean;
   /** Who runs it, with a directory to write to for what programs leave there. Default: whoever runs the test. */
   readonly user?: { readonly uid: number; readonly gid: number; readonly temporaryDirectory: string };
 }
@@ -39,21 +42,50 @@ export interface ServiceProcess {
 
 /** Messages of the process to the test. */
 export type FromService =
+  | { readonly type: 'loaded' }
   | { readonly type: 'ready'; readonly grpcPort: number; readonly opsPort: number }
   | { readonly type: 'asked'; readonly times: number };
 
 /** Messages of the test to the process. */
 export interface ToService {
-  readonly type: 'proceed';
+  readonly type: 'start' | 'proceed';
 }
 
 /** Starts the service in a process of its own, on free ports; resolves when it is ready. */
 export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
-  const child = fork(join(__dirname, 'service-main.ts'), [JSON.stringify(options)], {
+  return whenReady(forkService(options));
+}
+
+/** A service process that has loaded its code and does nothing yet. */
+export interface PreparedService {
+  /** Starts the service, which takes as long as a start takes where nothing has to be compiled. */
+  start(): Promise<ServiceProcess>;
+  /** Ends it where it was not started. */
+  kill(): void;
+}
+
+/** For tests in which the time between an end and the next start counts, and the machine's time to load code must not. */
+export async function prepareServiceProcess(options: ServiceProcessOptions): Promise<PreparedService> {
+  const child = forkService({ ...options, startsWhenTold: true });
+  await once(child, 'message');
+  return {
+    start: () => {
+      child.send({ type: 'start' } satisfies ToService);
+      return whenReady(child);
+    },
+    kill: () => void child.kill('SIGKILL'),
+  };
+}
+
+function forkService(options: ServiceProcessOptions): ChildProcess {
+  return fork(join(__dirname, 'service-main.ts'), [JSON.stringify(options)], {
     execArgv: ['--import', 'tsx'],
     ...asUser(options),
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
+}
+
+async function whenReady(child: ChildProcess): Promise<ServiceProcess> {
   const exited = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);
   let asked = 0;
   const waiting = new Set<() => void>();
@@ -61,7 +93,7 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
     void exited.then((how) => reject(new Error(`the service process ended before it was ready: ${how}`)));
     child.on('message', (message: FromService) => {
       if (message.type === 'ready') resolve(message);
-      else asked = message.times;
+      else if (message.type === 'asked') asked = message.times;
       for (const check of waiting) check();
     });
   });

@@ -1,6 +1,7 @@
 import { type App, startApp } from '../../src/app';
 import { readConfig } from '../../src/config';
 import { createLogger } from '../../src/ops/logger';
+import type { Deliver } from '../../src/outbox/relay-options';
 import { type Authorizer, createStandInAuthorizer } from '../../src/payments/authorizer';
 
 /** What a service under test is started with. */
@@ -11,6 +12,8 @@ export interface TestServiceOptions {
   readonly authorizer?: Authorizer;
   /** Asks the card network of `CARD_NETWORK_ADDRESS` instead. Default false. */
   readonly useNetwork?: boolean;
+  /** Default: to `RECEIPTS_ADDRESS` of the environment, or to nobody. */
+  readonly deliver?: Deliver;
   /** Environment variables beside those of ports and database. */
   readonly environment?: Readonly<Record<string, string>>;
 }
@@ -26,6 +29,8 @@ export interface TestService extends App {
 /** Starts the service on free ports. */
 export async function startTestService(options: TestServiceOptions): Promise<TestService> {
   const { connectionString, descriptorSet, environment = {}, useNetwork = false } = options;
+  const isAddressed = environment['RECEIPTS_ADDRESS'] !== undefined;
+  const deliver = options.deliver ?? (isAddressed ? undefined : 'nobody');
   const authorizer = options.authorizer ?? (useNetwork ? undefined : createStandInAuthorizer());
   const lines: Readonly<Record<string, unknown>>[] = [];
   const logger = createLogger({
@@ -36,6 +41,7 @@ export async function startTestService(options: TestServiceOptions): Promise<Tes
   const app = await startApp({
     ...{ config, logger },
     ...(authorizer === undefined ? {} : { authorizer }),
+    ...(deliver === undefined ? {} : { deliver }),
     ...(descriptorSet === undefined ? {} : { descriptorSet }),
   });
   const metrics = async (): Promise<string> => (await fetch(`http://127.0.0.1:${app.opsPort}/metrics`)).text();

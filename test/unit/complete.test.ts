@@ -15,6 +15,7 @@ function createStore(): { readonly store: IdempotencyStore<Tx>; readonly runs: (
       stillRunning: notUsed,
       renewIfHeld: notUsed,
       endLeasesIfHeld: notUsed,
+      pauseIfHeld: notUsed,
       publishIfHeld: notUsed,
       settle: notUsed,
       recordStepIfHeld: notUsed,

@@ -25,6 +25,7 @@ test('an empty environment gives the documented defaults', () => {
     businessPoolSize: 10,
     storePoolSize: 4,
     reconcileIntervalMs: 0,
+    resumeIntervalMs: 5_000,
     shutdownGraceMs: 30_000,
     logLevel: 'info',
   });
@@ -41,6 +42,7 @@ test('every variable is read', () => {
     DATABASE_URL: 'postgres://app:hunter2@127.0.0.1:5432/payments',
     CARD_NETWORK_ADDRESS: 'cards.example.com:443',
     RECONCILE_INTERVAL_MS: '60000',
+    RESUME_INTERVAL_MS: '1000',
     RECEIPTS_ADDRESS: '[::1]:50053',
     DATA_DIRECTORY: '/var/lib/payments',
     MIGRATE: 'check',
@@ -59,6 +61,7 @@ test('every variable is read', () => {
     databaseUrl: 'postgres://app:hunter2@127.0.0.1:5432/payments',
     cardNetworkAddress: 'cards.example.com:443',
     reconcileIntervalMs: 60_000,
+    resumeIntervalMs: 1_000,
     receiptsAddress: '[::1]:50053',
     dataDirectory: '/var/lib/payments',
     migrate: 'check',

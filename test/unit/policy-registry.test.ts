@@ -57,7 +57,8 @@ describe('the policies of our own protos', () => {
       maxResponseBytes: 262_144,
       recording: 'FULL',
       enforcement: 'ENFORCE',
-      resume: false,
+      // Said there.
+      resume: true,
       allowDetached: false,
       unprotectedStream: false,
       clientStreaming: false,
@@ -65,7 +66,7 @@ describe('the policies of our own protos', () => {
       request: undefined,
       requestKnown: true,
     });
-    expect(registry.get(path('GetPayment'))?.retentionMs).toBe(3 * day);
+    expect(registry.get(path('GetPayment'))).toMatchObject({ retentionMs: 3 * day, resume: false });
   });
 
   it('are found by the path on the wire and by nothing else', () => {
@@ -79,8 +80,9 @@ describe('the policies of our own protos', () => {
   });
 
   it('follow the level alone: changing nothing else changes what is required', () => {
-    const changed = withLevels({ CreatePayment: ProtoLevel.IDEMPOTENT, GetPayment: ProtoLevel.IDEMPOTENCY_UNKNOWN });
-    const told = ['CreatePayment', 'GetPayment'].map((method) => changed.get(path(method)));
+    const changed = withLevels({ Authorize: ProtoLevel.IDEMPOTENT, GetPayment: ProtoLevel.IDEMPOTENCY_UNKNOWN });
+    const paths = ['/cardnetwork.v1.CardNetworkService/Authorize', path('GetPayment')];
+    const told = paths.map((changedPath) => changed.get(changedPath));
     expect(told.map((policy) => [policy?.level, policy?.key])).toEqual([
       ['IDEMPOTENT', 'IGNORED'],
       ['UNKNOWN', 'REQUIRED'],

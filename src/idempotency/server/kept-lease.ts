@@ -52,7 +52,8 @@ export interface KeptLeaseOptions {
   /** Renews this lease and tells it the result through `renewed`. */
   readonly prolong: () => Promise<void>;
   readonly resumed: () => void;
-  readonly ended: () => void;
+  /** @param overLimit whether it has run for longer than it may, and nobody has noticed */
+  readonly ended: (overLimit: boolean) => void;
 }
 
 /** A lease is renewed when a third of it is over, so that two renewals may fail. */
@@ -115,8 +116,10 @@ export function createKeptLease(options: KeptLeaseOptions): KeptLease {
     },
     lose,
     end: () => {
+      // While a transaction runs nobody looks.
+      const overLimit = state === 'renewing' && isOverLimit(performance.now());
       if (state !== 'lost') state = 'ended';
-      options.ended();
+      options.ended(overLimit);
     },
 
     dueAtMs: () => {

@@ -57,11 +57,11 @@ export function mismatch(): Refusal {
   };
 }
 
-/** The first attempt is still running. */
+/** An attempt is still running, or an outage has ended one and the next has to wait. */
 export function inProgress(retryAfterMs: number, resource: string | undefined): Refusal {
   return {
     reason: 'REQUEST_IN_PROGRESS',
-    message: 'an attempt with this key is still running: retry with the same key for its answer',
+    message: 'an attempt with this key is running, or waits to be resumed: retry with the same key for its answer',
     retryAfterMs,
     ...(resource === undefined ? {} : { resource }),
   };

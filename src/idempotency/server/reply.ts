@@ -17,8 +17,17 @@ export type Reply =
     }
   /** `replayed` where it says of a recorded answer that it was not kept. */
   | { readonly kind: 'refuse'; readonly refusal: Refusal; readonly replayed?: boolean; readonly expiresAt?: Date }
-  /** The handler said so on purpose; `replayed` where it said so in place of a recorded answer. */
-  | { readonly kind: 'status'; readonly error: StatusError; readonly replayed?: boolean; readonly expiresAt?: Date }
+  /**
+   * The handler said so on purpose; `replayed` where it said so in place of a recorded answer, `retryAfterMs` where the
+   * next attempt has to wait.
+   */
+  | {
+      readonly kind: 'status';
+      readonly error: StatusError;
+      readonly replayed?: boolean;
+      readonly expiresAt?: Date;
+      readonly retryAfterMs?: number;
+    }
   /** Something broke; the caller gets a fixed text. */
   | { readonly kind: 'fault' };
 
@@ -45,7 +54,7 @@ export function wireReply(reply: Reply): WireReply {
       return { status, response: undefined, reason: reply.refusal.reason };
     }
     case 'status': {
-      const status = statusErrorStatus(reply.error);
+      const status = statusErrorStatus(reply.error, reply.retryAfterMs);
       mark(status.metadata, reply);
       return { status, response: undefined, reason: undefined };
     }

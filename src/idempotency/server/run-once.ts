@@ -1,4 +1,4 @@
-import type { Metadata } from '@grpc/grpc-js';
+import { type Metadata, status } from '@grpc/grpc-js';
 import { ClaimLostError, type Rejection, StatusError } from '../errors';
 import type { PublishedFields, ServerEventListener } from '../events';
 import type { MethodPolicy } from '../policy';
@@ -125,13 +125,27 @@ async function heldReply<Tx, Request, Response>(
     case 'never_committed':
     case 'failed':
     case 'not_completed':
-      // Its failure may be what its heir has done, such as a payment that is there already: no answer of this request.
-      if ((await release(run, held)) === 'overtaken') {
-        if (result.kind === 'threw') reportLate(run, result.error);
-        return fencedReply(run, held);
-      }
-      return ownFailureReply(run, held, result, ended);
+      return failedReply(run, held, result, ended);
   }
+}
+
+/** The ways to end without an answer. */
+type WithoutAnswer = Extract<AttemptEnding, { kind: 'never_committed' | 'failed' | 'not_completed' }>;
+
+async function failedReply<Tx, Request, Response>(
+  run: Run<Tx, Request, Response>,
+  held: LeftBehind,
+  result: HandlerResult<Response>,
+  ended: WithoutAnswer,
+): Promise<Reply> {
+  const left = await release(run, held, result);
+  // Its failure may be what its heir has done, such as a payment that is there already: no answer of this request.
+  if (left.kind === 'overtaken') {
+    if (result.kind === 'threw') reportLate(run, result.error);
+    return fencedReply(run, held);
+  }
+  const reply = ownFailureReply(run, held, result, ended);
+  return reply.kind === 'status' && left.kind === 'paused' ? { ...reply, retryAfterMs: left.pauseMs } : reply;
 }
 
 /** An attempt that nobody has overtaken failed: its failure is the answer, to this caller alone. */
@@ -139,7 +153,7 @@ function ownFailureReply<Tx, Request, Response>(
   run: Run<Tx, Request, Response>,
   { isDetached }: LeftBehind,
   result: HandlerResult<Response>,
-  ended: Extract<AttemptEnding, { kind: 'never_committed' | 'failed' | 'not_completed' }>,
+  ended: WithoutAnswer,
 ): Reply {
   if (ended.kind === 'never_committed') return { kind: 'refuse', refusal: refusals.storeUnavailable() };
   if (result.kind === 'threw') return failureReply(run, result.error);
@@ -193,28 +207,46 @@ function rebuildOf<Tx, Request, Response>(run: Run<Tx, Request, Response>) {
   return async (resource: string) => serialize(await rebuild(resource, { scope, metadata }));
 }
 
+/** What became of the claim of an attempt without an answer; `unknown` where its lease runs out later. */
+type Released =
+  | { readonly kind: 'overtaken' | 'given_back' | 'unknown' }
+  /** Nobody may take it over for so long. */
+  | { readonly kind: 'paused'; readonly pauseMs: number };
+
 /**
- * Gives the key back, or, once a step is stored, ends the lease only. Where that fails, the lease runs out later. Says
- * whether the claim had gone to somebody else.
+ * Gives the key back, or, once a step is stored, ends the lease only. Where the handler said that somebody else is away,
+ * the next attempt waits: each counts, and an outage is not to use them up.
  */
 async function release<Tx, Request, Response>(
   run: Run<Tx, Request, Response>,
   { lease, isHalfFinished }: LeftBehind,
-): Promise<'overtaken' | 'given_back' | 'unknown'> {
+  result: HandlerResult<Response>,
+): Promise<Released> {
+  const { store, onEvent, policy } = run;
+  const { path } = policy;
   try {
     // A renewal under way would take the row for a lost one.
     await lease.pause();
     const claim = lease.claim();
-    const released = isHalfFinished
-      ? (await run.store.endLeasesIfHeld([claim])) > 0
-      : await run.store.releaseIfHeld(claim);
+    if (isHalfFinished && isOutage(result)) {
+      const pauseMs = await store.pauseIfHeld(claim);
+      onEvent(pauseMs === undefined ? { type: 'fenced', path } : { type: 'lease_ended', path, pausedMs: pauseMs });
+      if (pauseMs === undefined) return { kind: 'overtaken' };
+      return pauseMs === 0 ? { kind: 'given_back' } : { kind: 'paused', pauseMs };
+    }
+    const released = isHalfFinished ? (await store.endLeasesIfHeld([claim])) > 0 : await store.releaseIfHeld(claim);
     const kept = isHalfFinished ? 'lease_ended' : 'released';
-    run.onEvent({ type: released ? kept : 'fenced', path: run.policy.path });
-    return released ? 'given_back' : 'overtaken';
+    onEvent({ type: released ? kept : 'fenced', path });
+    return { kind: released ? 'given_back' : 'overtaken' };
   } catch (error) {
     report(run, 'a claim could not be released and waits for the end of its lease', error);
-    return 'unknown';
+    return { kind: 'unknown' };
   }
+}
+
+/** A handler that says UNAVAILABLE asks its caller to come again. */
+function isOutage(result: HandlerResult<unknown>): boolean {
+  return result.kind === 'threw' && result.error instanceof StatusError && result.error.code === status.UNAVAILABLE;
 }
 
 /** Nobody knows yet whether it is recorded: neither a success nor a failure, and the key stays claimed. */

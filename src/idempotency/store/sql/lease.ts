@@ -5,7 +5,8 @@ import { PATIENCE, QUICKLY } from './fragments';
  * to the end of the statement. Every LIMIT here says how few rows there are and cuts off none: without it, a plan for
  * hundreds of rows reads the records of all days.
  *
- * $1 JSON: bucket, id, token; for a renewal leaseMs; for an attempt that ran nothing unused: 1
+ * $1 JSON: bucket, id, token; for a renewal leaseMs; for an end, leaseMs where nobody may take over for so long, and
+ * unused: 1 for an attempt that ran nothing
  */
 const HELD = `jsonb_to_recordset($1::jsonb) AS held(bucket date, id uuid, token uuid, "leaseMs" float8, unused integer)`;
 
@@ -54,7 +55,7 @@ FROM ${HELD}, LATERAL (
  */
 export const END_LEASES_IF_HELD = `
 WITH free AS MATERIALIZED (
-  SELECT held.bucket, held.id, held.token, held.unused
+  SELECT held.bucket, held.id, held.token, held."leaseMs", held.unused
   FROM ${HELD}, LATERAL (
     SELECT FROM idempotency_record AS record
     WHERE record.bucket = held.bucket AND record.id = held.id
@@ -65,7 +66,8 @@ WITH free AS MATERIALIZED (
   LIMIT jsonb_array_length($1::jsonb)
 )
 UPDATE idempotency_record AS record
-SET owner_token = gen_random_uuid(), lease_until = now(), attempt = greatest(1, record.attempt - coalesce(free.unused, 0))
+SET owner_token = gen_random_uuid(), lease_until = now() + coalesce(free."leaseMs", 0) * interval '1 millisecond',
+  attempt = greatest(1, record.attempt - coalesce(free.unused, 0))
 FROM free
 WHERE record.bucket = free.bucket AND record.id = free.id
 RETURNING free.token::text AS "token"`;
