@@ -33,7 +33,8 @@ const LEVELS: Readonly<Record<IsolationLevel, SqlIsolationLevel>> = {
 
 /**
  * Opens transactions whose client is a whole Prisma client bound to one connection, instead of Prisma's interactive ones,
- * whose book-keeping costs as much as a statement. What is offered inside, the limits and the errors are the same.
+ * whose book-keeping costs as much as a statement. What is offered inside, the limits and the errors of statements are the
+ * same; a transaction that did not start or whose time is over is a plain error with Prisma's code, P2028.
  *
  * A client is used again for another transaction, so a statement that was started and left behind must never reach that
  * one. Whoever opens a transaction says by `isIdle` whether all that it started has ended. Where it does not say so, the

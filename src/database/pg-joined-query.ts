@@ -5,6 +5,8 @@ export interface JoinedQuery {
   readonly answer: Promise<QueryArrayResult>;
   /** Whether the BEGIN that it took along was carried out; true where it took none. */
   begun(): boolean;
+  /** Whether the server gets it: false at once where its values can't be written. */
+  sent(): boolean;
 }
 
 /** What `pg`'s Query has and its types leave out: this file's hold on the inside of `pg`. */
@@ -35,16 +37,20 @@ export function sendJoined(
   const query = new Query(statement) as unknown as QueryInternals;
   const { name } = query;
   let begun = begin === undefined;
+  let sent = true;
 
   const submit = (connection: Connection): Error | null => {
     const { stream } = connection;
     stream.cork();
     process.nextTick(() => stream.uncork());
-    if (begin === undefined) return base.submit.call(query, connection);
-    connection.parse({ name: '', text: begin, types: [] }, true);
-    connection.bind({}, true);
-    connection.execute({}, true);
+    if (begin !== undefined) {
+      connection.parse({ name: '', text: begin, types: [] }, true);
+      connection.bind({}, true);
+      connection.execute({}, true);
+    }
     const failure = base.submit.call(query, connection);
+    if (failure !== null) sent = false;
+    if (begin === undefined) return failure;
     // The answer to parsing BEGIN must not be taken for the answer to parsing the statement of this name.
     query.name = undefined;
     return failure;
@@ -61,10 +67,14 @@ export function sendJoined(
 
   const answer = new Promise<QueryArrayResult>((resolve, reject) => {
     const callback = (error: Error | null, result: QueryArrayResult): void => {
-      if (error === null) resolve(result);
-      else reject(error);
+      if (error === null) {
+        resolve(result);
+        return;
+      }
+      sent = false;
+      reject(error);
     };
     client.query(Object.assign(query, { submit, handleCommandComplete, callback }));
   });
-  return { answer, begun: () => begun };
+  return { answer, begun: () => begun, sent: () => sent };
 }

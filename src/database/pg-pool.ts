@@ -12,12 +12,19 @@ type Connected = (error: Error | undefined, client: PoolClient | undefined, done
 export function createTransactionPool(config: PoolConfig, bounds: TransactionBounds): Pool {
   // Statements are sent as they come, each with a Sync of its own: what ends a transaction need not wait for answers.
   const pool = new Pool({ ...config, pipeline: true });
-  const connect = pool.connect.bind(pool) as (callback?: Connected) => Promise<PoolClient>;
+  const connect = pool.connect.bind(pool) as (callback: Connected) => void;
   const query = pool.query.bind(pool) as (statement: QueryArrayConfig) => Promise<QueryArrayResult>;
+  // By callback, so that it has a listener at once: one that ends with the answer that made it would end the process.
+  const borrow = (): Promise<PgTransaction> =>
+    new Promise((resolve, reject) => {
+      connect((error, client) => {
+        if (client === undefined) reject(error ?? new Error('the pool gave neither a connection nor an error'));
+        else resolve(new PgTransaction(client, bounds));
+      });
+    });
   const joined = {
     // `pg` itself borrows with a callback, for its own `query`.
-    connect: (callback?: Connected) =>
-      callback === undefined ? connect().then((client) => new PgTransaction(client, bounds)) : connect(callback),
+    connect: (callback?: Connected) => (callback === undefined ? borrow() : connect(callback)),
     query: (statement: QueryArrayConfig) =>
       query(statement).catch((error: unknown) => {
         throw asLostConnection(error);

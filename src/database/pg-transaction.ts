@@ -38,11 +38,15 @@ export class PgTransaction {
   #ended = false;
   /** A BEGIN failed, which leaves this client not knowing what the server has prepared. */
   #unusable = false;
+  /** COMMIT or ROLLBACK was answered, and so was all before it. */
+  #endAnswered = false;
 
   constructor(
     private readonly client: PoolClient,
     private readonly bounds: TransactionBounds,
-  ) {}
+  ) {
+    client.on('error', ignore);
+  }
 
   on(event: 'error', listener: (error: Error) => void): this {
     this.client.on(event, listener);
@@ -75,8 +79,13 @@ export class PgTransaction {
   }
 
   release(error?: Error | boolean): void {
-    const idle = this.client.getTransactionStatus() === 'I';
-    this.client.release(error ?? (this.#unusable || !idle));
+    // What is still on its way would run ahead of the next one's statements, and its timer would close their connection.
+    const quiet = this.#begun === undefined || this.#endAnswered;
+    const mayBeLent = error === undefined && quiet && !this.#unusable && this.client.getTransactionStatus() === 'I';
+    this.client.release(mayBeLent ? false : (error ?? true));
+    // A pipelined client would wait for the answer before it makes room for another one.
+    if (!mayBeLent) this.client.connection.stream.destroy();
+    this.client.removeListener('error', ignore);
   }
 
   /** Sends a statement behind those before it, one that was kept back included. */
@@ -91,7 +100,7 @@ export class PgTransaction {
     if (this.#begun === undefined) return this.#sendFirst(statement);
     // A statement that runs before BEGIN was answered would outlive a BEGIN that failed.
     await this.#begun;
-    if (this.#unusable) throw new Error('the transaction could not begin; the statement was not run');
+    if (this.#unusable) throw couldNotBegin();
     // Behind a ROLLBACK it would run outside of any transaction and stay.
     if (this.#ended) throw hasEnded();
     return this.client.query(statement);
@@ -114,7 +123,12 @@ export class PgTransaction {
       return this.#commitBehind(this.#sendFirst(last));
     }
     await this.#begun;
-    return this.#commitBehind(last && sendJoined(this.client, last, undefined).answer);
+    // Behind a BEGIN that failed it would run outside of any transaction and stay.
+    if (this.#unusable) throw couldNotBegin();
+    const joined = last && sendJoined(this.client, last, undefined);
+    // The server has not heard of it, and would commit.
+    if (joined?.sent() === false) await this.#end('ROLLBACK');
+    return this.#commitBehind(joined?.answer);
   }
 
   /** Sends COMMIT without waiting for the statement before it: should that one fail, COMMIT rolls back. */
@@ -133,11 +147,24 @@ export class PgTransaction {
 
   #end(text: 'COMMIT' | 'ROLLBACK'): Promise<QueryArrayResult> {
     const statement: Statement = { text, rowMode: 'array', query_timeout: this.bounds.endWithinMs };
-    return this.client.query(statement).catch((error: unknown) => {
-      throw asLostConnection(error);
-    });
+    return this.client.query(statement).then(
+      (answer) => {
+        this.#endAnswered = true;
+        return answer;
+      },
+      (error: unknown) => {
+        throw asLostConnection(error);
+      },
+    );
   }
 }
+
+function couldNotBegin(): Error {
+  return new Error('the transaction could not begin; the statement was not run');
+}
+
+/** Between the pool's listener and the driver adapter's; a broken connection is an error of its statements anyway. */
+function ignore(): void {}
 
 function hasEnded(): Error {
   return new Error('the transaction has ended; the statement was not run');

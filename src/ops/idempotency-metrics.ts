@@ -27,6 +27,9 @@ const RATIOS = [0.01, 0.05, 0.1, 0.25, 0.33, 0.5, 0.75, 1, 2, 5, 10];
 /** Up to what a gRPC message holds by default. */
 const BYTES = [64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304];
 
+/** Seconds. From an intent that is sent at once, over one that was stored for a while, to the oldest that are taken. */
+const KEY_AGES = [0.1, 1, 10, 60, 300, 1_800, 7_200, 21_600, 43_200, 86_400, 259_200, 604_800];
+
 const RENEWAL_RESULTS = ['renewed', 'lost', 'busy', 'failed'] as const;
 const RESUME_RESULTS = ['completed', 'failed', 'overtaken'] as const;
 const SETTLEMENT_RESULTS = ['committed', 'never_committed', 'lost', 'unsettled'] as const;
@@ -60,6 +63,11 @@ export function createIdempotencyMetrics(registry: Registry, policies: readonly 
   const executions = histogram('idempotency_execution_duration_seconds', 'How long handlers ran.', EXECUTION_BUCKETS);
   const leaseUsed = histogram('idempotency_lease_used_ratio', 'Duration of handlers as a part of the lease.', RATIOS);
   const responses = histogram('idempotency_response_bytes', 'Size of the answers of attempts.', BYTES);
+  const keyAges = histogram(
+    'idempotency_key_age_seconds',
+    'How long before their arrival dated keys say that they were made.',
+    KEY_AGES,
+  );
   const renewals = new Counter({
     name: 'idempotency_lease_renewals_total',
     help: 'Tries to prolong the lease of a running attempt, by what became of them.',
@@ -84,6 +92,11 @@ export function createIdempotencyMetrics(registry: Registry, policies: readonly 
   const fenced = counter('idempotency_fenced_total', 'Writes refused because the claim had gone to another attempt.');
   const released = counter('idempotency_released_total', 'Claims given up, so that the key was free again.');
 
+  const suspects = counter(
+    'idempotency_regenerated_key_suspects_total',
+    'Contents that came with many keys within seconds: a client may make a new key per attempt.',
+  );
+
   const byPath = new Map<string, MethodLabels>();
   for (const { service, method } of policies.filter(({ key }) => key !== 'IGNORED')) {
     const labels = { grpc_service: service, grpc_method: method };
@@ -93,8 +106,8 @@ export function createIdempotencyMetrics(registry: Registry, policies: readonly 
     for (const result of RENEWAL_RESULTS) renewals.inc({ ...labels, result }, 0);
     for (const result of RESUME_RESULTS) resumed.inc({ ...labels, result }, 0);
     for (const result of SETTLEMENT_RESULTS) settled.inc({ ...labels, result }, 0);
-    for (const metric of [claims, executions, leaseUsed, responses]) metric.zero(labels);
-    for (const metric of [takeovers, fenced, released, limits, parked]) metric.inc(labels, 0);
+    for (const metric of [claims, executions, leaseUsed, responses, keyAges]) metric.zero(labels);
+    for (const metric of [takeovers, fenced, released, limits, parked, suspects]) metric.inc(labels, 0);
   }
 
   return (event: ServerEvent) => {
@@ -102,6 +115,7 @@ export function createIdempotencyMetrics(registry: Registry, policies: readonly 
     switch (event.type) {
       case 'admitted':
         requests.inc({ ...labels, outcome: event.outcome });
+        if (event.keyAgeMs !== undefined) keyAges.observe({ ...labels }, event.keyAgeMs / 1000);
         if (event.recordedCode !== undefined) replays.inc({ ...labels, grpc_code: grpcCode(event.recordedCode) });
         return;
       case 'claim':
@@ -118,6 +132,8 @@ export function createIdempotencyMetrics(registry: Registry, policies: readonly 
         return settled.inc({ ...labels, result: event.result });
       case 'resumed':
         return resumed.inc({ ...labels, result: event.result });
+      case 'regenerated_key_suspect':
+        return suspects.inc({ ...labels });
       case 'parked':
         return parked.inc({ ...labels });
       case 'execution_limit':

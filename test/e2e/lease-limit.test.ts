@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
 import { ClaimLostError } from '../../src/idempotency/index';
-import { type AttemptService, payAndComplete, startAttemptService } from '../support/attempt-service';
+import { type AttemptService, payAndComplete, recordPayment, startAttemptService } from '../support/attempt-service';
 import { callUntilAnswered } from '../support/call-until-answered';
 import { aborted, deferred } from '../support/deferred';
 import { paymentRequest } from '../support/payment-requests';
@@ -97,6 +97,23 @@ describe('an attempt that runs longer than max_execution (design 4.7)', () => {
     });
 
     expect((await service.client.call(newCall())).code).toBe(status.OK);
+    expect(service.events.filter(({ type }) => type === 'execution_limit')).toHaveLength(1);
+    expect(await onlyRecord(service.database)).toMatchObject({ state: 'completed', attempt: 1 });
+  });
+
+  it('is told of once also where that happens while it completes, when no lease is looked after', async () => {
+    service.handle({
+      createPayment: async (request, attempt) => {
+        await delay(LIMIT_MS - LEASE_MS / 2);
+        return attempt.complete(async (tx) => {
+          await delay(LEASE_MS / 2 + LEASE_MS / 10);
+          return recordPayment(tx, request, attempt);
+        });
+      },
+    });
+
+    expect((await service.client.call(newCall())).code).toBe(status.OK);
+
     expect(service.events.filter(({ type }) => type === 'execution_limit')).toHaveLength(1);
     expect(await onlyRecord(service.database)).toMatchObject({ state: 'completed', attempt: 1 });
   });

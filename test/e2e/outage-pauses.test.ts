@@ -77,6 +77,39 @@ describe('an outage of the other side, past a recovery point', () => {
     expect((await pay()).code).toBe(status.OK);
   });
 
+  it('of our own database is one too: a lock that does not come uses up no attempts either', async () => {
+    await service.database.rows('CREATE TABLE busy AS SELECT 1 AS id');
+    const blocker = await service.database.pool.connect();
+    await blocker.query('BEGIN; SELECT FROM busy FOR UPDATE');
+    service.handle({
+      createPayment: async (request, attempt) => {
+        await attempt.effect('charge', () => Promise.resolve('charged'));
+        await attempt.phase('book', async (tx) => {
+          await tx.$executeRaw`SET LOCAL lock_timeout = '5ms'`;
+          await tx.$executeRaw`UPDATE busy SET id = 2`;
+        });
+        return payAndComplete(request, attempt);
+      },
+    });
+    try {
+      const told: unknown[] = [];
+      for (let attempt = 1; attempt <= 3; attempt += 1) {
+        await endLeases(service.database);
+        const { code, error } = await pay();
+        told.push([code, error.reason, error.retryDelayMs]);
+      }
+      expect(told.slice(1)).toEqual([
+        [status.UNAVAILABLE, 'STORE_UNAVAILABLE', 2_000],
+        [status.UNAVAILABLE, 'STORE_UNAVAILABLE', 6_000],
+      ]);
+    } finally {
+      await blocker.query('ROLLBACK');
+      blocker.release();
+    }
+    await endLeases(service.database);
+    expect((await pay()).code).toBe(status.OK);
+  });
+
   it('takes the token away with the lease, so that nothing late revives it (design 4.7)', async () => {
     await pay();
     const tokens: unknown[] = [];

@@ -19,7 +19,7 @@ jest.setTimeout(90_000);
 
 /** The statements by what only they say. Postgres keeps their texts without their constants. */
 const KINDS: readonly (readonly [string, RegExp])[] = [
-  ['claim', /^WITH setting .*INSERT INTO idempotency_record/s],
+  ['claim', /^WITH setting (?!.*DO UPDATE).*INSERT INTO idempotency_record/s],
   ['look-up', /^SELECT record\.state.*LEFT JOIN idempotency_record/s],
   ['takeover', /attempt = record\.attempt \+ /],
   ['fence', /completed_at = statement_timestamp\(\)/],
@@ -31,6 +31,8 @@ const KINDS: readonly (readonly [string, RegExp])[] = [
   ['rollback', /^ROLLBACK/],
 ];
 
+/** What belongs to the transaction of a handler, its own statement among it. */
+const IN_TRANSACTION: readonly string[] = ['begin', 'effect', 'fence', 'commit', 'rollback'];
 const TRANSACTION = ['begin', 'effect', 'fence', 'commit'];
 const FIRST_EXECUTION = ['claim', ...TRANSACTION];
 
@@ -48,10 +50,16 @@ describe('the statements of a call, as Postgres counts them (design 4.6, 4.8)', 
   });
 
   beforeEach(() => service.database.rows('TRUNCATE payments, idempotency_record'));
-  afterAll(() => service.stop());
+  afterAll(async () => {
+    console.log(countTable(counted));
+    await service.stop();
+  });
+
+  /** What a call of each kind ran, for the table. */
+  const counted: (readonly [call: string, kinds: readonly string[]])[] = [];
 
   /** What Postgres ran for this work, by kind, in the order of KINDS; a statement that is none of them as it is. */
-  const statementsOf = async (work: () => Promise<unknown>): Promise<readonly string[]> => {
+  const statementsOf = async (call: string, work: () => Promise<unknown>): Promise<readonly string[]> => {
     await database.rows('SELECT pg_stat_statements_reset()');
     await work();
     const rows = await database.rows<{ query: string; calls: string }>(
@@ -63,7 +71,9 @@ describe('the statements of a call, as Postgres counts them (design 4.6, 4.8)', 
       return Array.from({ length: Number(calls) }, () => kind);
     });
     const places = KINDS.map(([kind]) => kind);
-    return ran.sort((one, other) => places.indexOf(one) - places.indexOf(other));
+    const sorted = ran.sort((one, other) => places.indexOf(one) - places.indexOf(other));
+    counted.push([call, sorted]);
+    return sorted;
   };
   const inOrder = (kinds: readonly string[]): readonly string[] =>
     KINDS.flatMap(([kind]) => kinds.filter((ran) => ran === kind));
@@ -78,9 +88,9 @@ describe('the statements of a call, as Postgres counts them (design 4.6, 4.8)', 
     ['a safe read that carries a key', { method: 'GetPayment', request, requestId }],
     ['an idempotent method that takes no key', { method: 'CancelPayment', request, requestId }],
     ['a keyless call where the key is optional', { method: 'UpdatePayment', request }],
-  ])('%s: 0', async (_, call) => {
+  ])('%s: 0', async (name, call) => {
     service.handle(safe);
-    const ran = await statementsOf(async () => expect((await service.client.call(call)).code).toBe(status.OK));
+    const ran = await statementsOf(name, async () => expect((await service.client.call(call)).code).toBe(status.OK));
     expect(ran).toEqual([]);
   });
 
@@ -88,13 +98,13 @@ describe('the statements of a call, as Postgres counts them (design 4.6, 4.8)', 
     ['no key', {}],
     ['a malformed key', { 'request-id': 'order-1' }],
     ['a keyless resend', { 'grpc-previous-rpc-attempts': '1' }],
-  ])('a refusal for %s: 0', async (_, metadata) => {
-    expect(await statementsOf(() => service.pay({ requestId: undefined, metadata }))).toEqual([]);
+  ])('a refusal for %s: 0', async (name, metadata) => {
+    expect(await statementsOf(`refused: ${name}`, () => service.pay({ requestId: undefined, metadata }))).toEqual([]);
   });
 
   it('a first execution: 1 before the handler, the claim, and 1 in its transaction, the fence', async () => {
     service.handle({ createPayment: payAndComplete });
-    expect(await statementsOf(() => service.pay())).toEqual(inOrder(FIRST_EXECUTION));
+    expect(await statementsOf('first execution', () => service.pay())).toEqual(inOrder(FIRST_EXECUTION));
   });
 
   it('a first execution that publishes: 1 more', async () => {
@@ -104,16 +114,18 @@ describe('the statements of a call, as Postgres counts them (design 4.6, 4.8)', 
         return payAndComplete(payment, attempt);
       },
     });
-    expect(await statementsOf(() => service.pay())).toEqual(inOrder([...FIRST_EXECUTION, 'publish']));
+    expect(await statementsOf('first execution that publishes', () => service.pay())).toEqual(
+      inOrder([...FIRST_EXECUTION, 'publish']),
+    );
   });
 
   it('a replay: 2, the claim and a look-up; a mismatch: the same 2', async () => {
     service.handle({ createPayment: payAndComplete });
     const key = randomUUID();
     await service.pay({ requestId: key });
-    expect(await statementsOf(() => service.pay({ requestId: key }))).toEqual(['claim', 'look-up']);
+    expect(await statementsOf('replay', () => service.pay({ requestId: key }))).toEqual(['claim', 'look-up']);
     const other = { requestId: key, request: paymentRequest({ order_id: 'order-2' }) };
-    expect(await statementsOf(() => service.pay(other))).toEqual(['claim', 'look-up']);
+    expect(await statementsOf('mismatch', () => service.pay(other))).toEqual(['claim', 'look-up']);
   });
 
   it('a duplicate of a running attempt: the same 2', async () => {
@@ -128,7 +140,7 @@ describe('the statements of a call, as Postgres counts them (design 4.6, 4.8)', 
     const key = randomUUID();
     const first = service.pay({ requestId: key });
     await started.promise;
-    expect(await statementsOf(() => service.pay({ requestId: key }))).toEqual(['claim', 'look-up']);
+    expect(await statementsOf('in progress', () => service.pay({ requestId: key }))).toEqual(['claim', 'look-up']);
     proceed.resolve();
     await first;
   });
@@ -150,7 +162,7 @@ describe('the statements of a call, as Postgres counts them (design 4.6, 4.8)', 
     const dead = service.pay({ requestId: key });
     await started.promise;
     await endLeases(database);
-    const ran = await statementsOf(() => service.pay({ requestId: key }));
+    const ran = await statementsOf('takeover', () => service.pay({ requestId: key }));
     expect(ran).toEqual(inOrder([...FIRST_EXECUTION, 'look-up', 'takeover']));
     proceed.resolve();
     await dead;
@@ -170,9 +182,24 @@ describe('the statements of a call, as Postgres counts them (design 4.6, 4.8)', 
     ],
   ])(
     'a refusal that is thrown %s: 2, the claim and its release, beside the transaction that was rolled back',
-    async (_, createPayment, expected) => {
+    async (name, createPayment, expected) => {
       service.handle({ createPayment });
-      expect(await statementsOf(() => service.pay())).toEqual(inOrder(expected));
+      expect(await statementsOf(`thrown ${name}`, () => service.pay())).toEqual(inOrder(expected));
     },
   );
 });
+
+/** How many statements a call of each kind is, as a table to quote. */
+function countTable(counted: readonly (readonly [call: string, kinds: readonly string[]])[]): string {
+  const rows = counted.map(([call, kinds]) => {
+    const inside = IN_TRANSACTION.flatMap((kind) => kinds.filter((ran) => ran === kind));
+    const outside = kinds.filter((kind) => !IN_TRANSACTION.includes(kind));
+    return [call, String(kinds.length), outside.join(', '), inside.join(', ')];
+  });
+  const lines = [['call', 'statements', 'by themselves', 'in the transaction of the handler'], ...rows];
+  return lines
+    .map(([call = '', count = '', ...kinds]) =>
+      [call.padEnd(40), count.padStart(10), ' ', kinds[0]?.padEnd(26), kinds[1]].join(' ').trimEnd(),
+    )
+    .join('\n');
+}

@@ -9,6 +9,7 @@ import {
   startAttemptService,
 } from '../support/attempt-service';
 import type { CreatePaymentRequest } from '../../src/gen/proto/payments/v1/payments';
+import { deferred } from '../support/deferred';
 
 type Tx = Prisma.TransactionClient;
 type Work = (tx: Tx, request: CreatePaymentRequest, attempt: PaymentAttempt) => Promise<unknown>;
@@ -167,6 +168,25 @@ describe('the transaction of a completion (design 4.8)', () => {
 
     expect(late).toMatchObject({ message: expect.stringContaining('had returned') as string });
     expect(await service.database.count('payments')).toBe(2);
+  });
+
+  it('rejects what a timer starts too late, instead of throwing where nobody can catch it', async () => {
+    const late = deferred();
+    let thrown: unknown;
+    handleWith((tx) => {
+      setImmediate(() => {
+        try {
+          tx.$executeRaw`SELECT 1`.catch(() => late.resolve());
+        } catch (error) {
+          thrown = error;
+          late.resolve();
+        }
+      });
+      return Promise.reject(new Error('thrown'));
+    });
+    await service.pay();
+    await late.promise;
+    expect(thrown).toBeUndefined();
   });
 
   it('does not run a statement that was made inside and is awaited outside', async () => {

@@ -14,11 +14,18 @@ export const SERVER_CHECKS = [
     [`policy.level === 'UNKNOWN' && wasResent(metadata)`, `false as boolean`, 'e2e/unusable-keys', 'e2e/refusal-table'],
     [`policy.level === 'UNKNOWN' && wasResent(metadata)`, `wasResent(metadata)`, 'store/guards-calls'],
     [`message: policy.resume ? call.request : undefined`, `message: call.request`, 'e2e/completer-bounds'],
+    [`&& !outcome.takeover && options.regenerated`, `&& options.regenerated`, 'e2e/regenerated-keys'],
+    [`outcome.kind === 'granted' && !outcome.takeover && options`, `options`, 'e2e/regenerated-keys'],
     [`policy.key === 'REQUIRED' || metadata`, `metadata`, 'e2e/unusable-keys', 'e2e/level-decides'],
     [`if (enforcement === 'OBSERVE') return`, `if (true as boolean) return`, 'e2e/unusable-keys', 'e2e/refusal-table'],
     [`if (enforcement === 'OBSERVE') return`, `if (false as boolean) return`, 'e2e/observe'],
     [` || countOf(metadata, ENVOY_ATTEMPT) > 1`, ``, 'e2e/unusable-keys', 'e2e/refusal-table'],
     [`countOf(metadata, PREVIOUS_ATTEMPTS) > 0 || `, ``, 'e2e/unusable-keys', 'e2e/refusal-table'],
+  ]),
+  ...checksOf('server/regenerated-keys', [
+    [`before !== undefined && nowMs - before.sinceMs < WITHIN_MS`, `before !== undefined`, 'unit/regenerated-keys'],
+    [`return before.keys === MANY;`, `return before.keys >= MANY;`, 'unit/regenerated-keys'],
+    [`seen.size > MOST_CONTENTS ? seen.keys() : []`, `[]`, 'unit/regenerated-keys'],
   ]),
   ...checksOf('server/completer', [
     [`if (stopping.signal.aborted) return [];`, ``, 'e2e/completer-bounds'],
@@ -37,6 +44,7 @@ export const SERVER_CHECKS = [
     [`if (error instanceof UnreadableRequestError) return`, `if (false as boolean) return`, 'store/guards-calls'],
   ]),
   ...checksOf('server/pass-through', [
+    [`onCancel: () => gone?.abort(),`, ``, 'e2e/unended-work'],
     [
       `send(call, wireReply({ kind: 'refuse', refusal: refusals.principalMissing() }), report);`,
       `pass();`,
@@ -74,6 +82,7 @@ export const SERVER_CHECKS = [
       'e2e/cancelled-before-start',
     ],
     [`assertSendable(status.details ?? '', status.metadata ?? new Metadata());`, ``, 'e2e/long-resource'],
+    [`await unlessAborted(identification, cancelled.signal)`, `await identification`, 'e2e/unended-work'],
     [`if (policy.key !== 'IGNORED') return`, `if (true as boolean) return`, 'e2e/level-decides', 'e2e/statement-count'],
     [`if (message instanceof ReceivedRequest) {`, `if (true as boolean) {`, 'e2e/incomplete-protection'],
     [
@@ -90,8 +99,10 @@ export const SERVER_CHECKS = [
       'e2e/swallowed-statements',
       'e2e/completion-misuse',
     ],
+    [`.finally(() => sealed?.close())`, ``, 'e2e/swallowed-statements'],
     [`if (abandoned) throw new AbandonedError();`, ``, 'unit/fenced-transaction'],
-    [`if (store.readFault(error).fenced) return { kind: 'fenced' };`, ``, 'unit/fenced-transaction'],
+    [`if (isFencing && store.readFault(error).fenced) return { kind: 'fenced' };`, ``, 'unit/fenced-transaction'],
+    [`if (isFencing && store`, `if (store`, 'unit/fenced-transaction'],
     [
       `if (passed === undefined || store.readFault(error).rolledBack) throw error;`,
       `if (passed === undefined) throw error;`,
@@ -131,6 +142,8 @@ export const SERVER_CHECKS = [
   ...checksOf('server/running-attempt', [
     [`if (refusal !== undefined) return handled(`, `if (false as boolean) return handled(`, 'e2e/completion-misuse'],
     [`if (isOver) return`, `if (false as boolean) return`, 'e2e/attempt-ends'],
+    [`if (!isOutside || held === undefined)`, `if (true as boolean)`, 'e2e/unended-work'],
+    [`if (!isOutside || held === undefined)`, `if (held === undefined)`, 'e2e/unended-work'],
     [
       `if (running !== undefined) return \`\${what}: \${running}`,
       `if (false as boolean) return \`\${what}: \${running}`,
@@ -156,7 +169,9 @@ export const SERVER_CHECKS = [
     [`await lease.pause();`, ``, 'e2e/attempt-ends'],
     [`held !== undefined || policy.level !== 'UNKNOWN'`, `true as boolean`, 'e2e/unclaimed-calls'],
     [`held !== undefined || policy.level !== 'UNKNOWN'`, `held !== undefined`, 'e2e/unclaimed-calls'],
-    [`const released = isHalfFinished`, `const released = (false as boolean)`, 'e2e/phases'],
+    [`if (isHalfFinished && isOutage(result)) {`, `if (isHalfFinished) {`, 'e2e/outage-pauses'],
+    [`if (isHalfFinished && isOutage(result)) {`, `if (isOutage(result)) {`, 'e2e/outage-pauses'],
+    [`const released = isHalfFinished`, `const released = (false as boolean)`, 'e2e/outage-pauses'],
     [`if (error instanceof StatusError) return { kind: 'status', error };`, ``, 'e2e/outcomes', 'e2e/handler-faults'],
   ]),
   ...checksOf('server/replay', [
@@ -178,6 +193,7 @@ export const SERVER_CHECKS = [
   ]),
   ...checksOf('server/lease-keeper', [
     [`if (!leases.has(lease)) return;`, ``, 'unit/lease-keeper', 'e2e/lease-renewal'],
+    [`if (overLimit) onEvent`, `onEvent`, 'e2e/lease-limit'],
     [
       `lease.dueAtMs() > nowMs || !lease.isOverLimit(nowMs)`,
       `lease.dueAtMs() > nowMs`,
@@ -195,6 +211,7 @@ export const SERVER_CHECKS = [
   ...checksOf('server/kept-lease', [
     [`state === 'renewing' && !paused ?`, `state === 'renewing' ?`, 'unit/kept-lease', 'e2e/lease-renewal'],
     [`if (paused) return Infinity;`, ``, 'unit/kept-lease'],
+    [`= state === 'renewing' && isOverLimit(`, `= isOverLimit(`, 'e2e/lease-limit'],
     [
       `if (state === 'renewing' && !isOverLimit(performance.now())) await`,
       `if (state === 'renewing') await`,

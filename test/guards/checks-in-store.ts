@@ -18,6 +18,10 @@ export const STORE_CHECKS = [
       'store/durability',
     ],
   ]),
+  ...checksOf('store/attempts', [
+    [`attempt <= 1 || attempt`, `attempt`, 'e2e/outage-pauses'],
+    [`attempt <= 1 || attempt >= MOST_ATTEMPTS`, `attempt <= 1`, 'e2e/outage-pauses'],
+  ]),
   ...checksOf('store/sql/look-up', [
     [`$3::float8 IS NOT NULL AND \${FROM_FUTURE} AS`, `false AS`, 'store/dates'],
     [
@@ -41,14 +45,37 @@ export const STORE_CHECKS = [
       'store/leases',
     ],
   ]),
+  ...checksOf('store/sql/operator', [
+    [
+      `SET owner_token = $4::uuid, lease_until`,
+      `SET owner_token = coalesce(record.owner_token, $4::uuid), lease_until`,
+      'store/operator-guards',
+    ],
+    [
+      `owner_token = $4::uuid, status_code`,
+      `owner_token = coalesce(record.owner_token, $4::uuid), status_code`,
+      'store/operator-changes',
+    ],
+  ]),
+  ...checksOf('store/operator-changes', [
+    [`record.leaseLeftMs > 0 && !endLease ? 'running' : undefined`, `undefined`, 'store/operator-changes'],
+    [`if (record.leaseLeftMs > 0) return 'running';`, ``, 'store/operator-changes'],
+    [`if (isLockTimeout(error)) return 'in_hand';`, ``, 'store/operator-changes'],
+  ]),
   ...checksOf('store/judge', [
     [`assertSubject(row, request, methodId);`, ``, 'store/judge'],
+    [`attempt === 1 ? ageMs : Math.min(`, `Math.min(`, 'store/attempt-age'],
+    [`Math.min(ageMs, Math.max(0, leaseMs - leaseLeftMs))`, `ageMs`, 'store/attempt-age'],
     [`if (!sameRequest(row.fingerprint, request.fingerprint)) return { kind: 'mismatch' };`, ``, 'store/claim'],
     [`row.scope === scope && row.method`, `row.method`, 'store/look-up-status', 'store/judge'],
     [`row.method === methodId && row.requestId`, `row.requestId`, 'store/look-up-status', 'store/judge'],
     [` && row.requestId === key.text) return`, `) return`, 'store/look-up-status', 'store/judge'],
     [`if (code === null) throw new Error('completed record without a status');`, ``, 'store/judge'],
     [`if (!answerKept) return`, `if (false as boolean) return`, 'e2e/large-answers', 'e2e/compact'],
+  ]),
+  ...checksOf('store/again', [
+    [`round === TRIES || !isSerializationFailure(error)`, `round === TRIES`, 'unit/again'],
+    [`round === TRIES || !isSerializationFailure(error)`, `!isSerializationFailure(error)`, 'unit/again'],
   ]),
   ...checksOf('store/claim-key', [
     [`row.state === null || row.recoveryPoint === null`, `row.state === null`, 'store/half-finished'],
@@ -77,15 +104,16 @@ export const STORE_CHECKS = [
     ],
     [`if (found.leaseLeftMs > 0) return { ...found, kind: 'in_progress' };`, ``, 'store/claim'],
     [
-      `row.recoveryPoint !== null && row.attempt >= MOST_ATTEMPTS`,
-      `row.attempt >= MOST_ATTEMPTS`,
+      `row.recoveryPoint !== null && row.attempt >= lastAttempt(row)`,
+      `row.attempt >= lastAttempt(row)`,
       'store/guards-look-ups',
     ],
     [
-      `row.recoveryPoint !== null && row.attempt >= MOST_ATTEMPTS`,
+      `row.recoveryPoint !== null && row.attempt >= lastAttempt(row)`,
       `row.recoveryPoint !== null`,
       'store/guards-look-ups',
     ],
+    [`return MOST_ATTEMPTS + startedBy(results) - 1;`, `return MOST_ATTEMPTS;`, 'e2e/unstarted-attempts'],
   ]),
   ...checksOf('store/settle', [
     [
@@ -116,7 +144,12 @@ export const STORE_CHECKS = [
       'store/natural-batch',
     ],
     [`queue.length === 0 || flights >= mostFlights`, `queue.length === 0`, 'unit/natural-batch', 'store/natural-batch'],
-    [`if (flights === 0) takeOff();`, `if (true as boolean) takeOff();`, 'unit/natural-batch', 'store/natural-batch'],
+    [
+      `if (flights > 0) waitForTheNext();`,
+      `if (false as boolean) waitForTheNext();`,
+      'unit/natural-batch',
+      'store/natural-batch',
+    ],
   ]),
   ...checksOf('store/leases', [
     [`unused: 1 }`, `unused: 0 }`, 'e2e/unstarted-attempts'],

@@ -24,12 +24,14 @@ describe('claims that come together (design 4.6)', () => {
     claimRequest({ policy: POLICY, ...change });
 
   /** A store that tells what its statements were. */
-  const openCounted = async (): Promise<{ readonly store: PaymentsStore; readonly statements: string[] }> => {
+  const openCounted = async (
+    client: SqlClient = opened.connections.store,
+  ): Promise<{ readonly store: PaymentsStore; readonly statements: string[] }> => {
     const statements: string[] = [];
     const records: SqlClient = {
       $queryRawUnsafe: (query, ...values) => {
         statements.push(query);
-        return opened.connections.store.$queryRawUnsafe(query, ...values);
+        return client.$queryRawUnsafe(query, ...values);
       },
     };
     return { store: await opened.open({ records }), statements };
@@ -153,12 +155,17 @@ describe('claims that come together (design 4.6)', () => {
     ['a zero byte, which no text of Postgres holds', 'account-\u0000'],
     ['half a character', 'account-\ud800'],
   ])('suffer no fault of one of them: a scope with %s', async (_, scope) => {
-    const { store, statements } = await openCounted();
+    // Where SERIALIZABLE is the default, any of them may be chosen to be run again, which would count.
+    const url = new URL(opened.database.connectionString);
+    url.searchParams.set('options', '-c default_transaction_isolation=read\\ committed');
+    const plain = connect({ connectionString: url.href });
+    const { store, statements } = await openCounted(plain.store);
     const others = Array.from({ length: 20 }, () => request());
     const first = request();
     const atFault = request({ scope });
 
     const outcomes = await kindsOf(store, [first, ...others.slice(0, 10), atFault, ...others.slice(10)]);
+    await plain.close();
 
     expect(outcomes.filter((kind) => kind === 'granted').length).toBeGreaterThanOrEqual(21);
     expect(outcomes[0]).toBe('granted');

@@ -1,5 +1,6 @@
 import type { PoolClient } from 'pg';
 import { connect, type Database } from '../../src/database/connect';
+import type { Prisma } from '../../src/gen/prisma/client';
 import { type RetentionEvent, runRetention } from '../../src/idempotency/index';
 import { dropDays } from '../../src/idempotency/store/retention-drop';
 import { INSERT_CLAIM } from '../../src/idempotency/store/sql/claim';
@@ -46,10 +47,11 @@ describe('a day that is over, while others use the records', () => {
 
   /** Completes with an effect beside the answer. */
   const completeWithEffect = (request: ClaimRequest, held: HeldClaim): Promise<boolean> => {
-    return transactUnlessFenced(opened.store, async (tx) => {
+    const work = async (tx: Prisma.TransactionClient): Promise<void> => {
       await tx.$executeRaw`INSERT INTO effect VALUES (${request.key.text})`;
       await opened.store.completeIfHeld(tx, held, answerOf('paid'), TERMS);
-    });
+    };
+    return transactUnlessFenced(opened.store, work, 'ReadCommitted');
   };
 
   /** The insert of a claim, on a connection that does not commit by itself. */

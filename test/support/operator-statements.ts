@@ -15,17 +15,17 @@ const place = (request: ClaimRequest): readonly [string, string] => [request.key
 
 /** Frees a parked request. */
 export function freeParked(request: ClaimRequest, token: string): Statement {
-  return { text: FREE_IF_PARKED, values: [...place(request), token, NEW_TOKEN, BY] };
+  return { text: FREE_IF_PARKED, values: [...place(request), token, NEW_TOKEN, BY, 1] };
 }
 
 /** Takes a claim away whose lease is over. */
 export function takeClaimAway(request: ClaimRequest, token: string): Statement {
-  return { text: TAKE_CLAIM_AWAY, values: [...place(request), token, NEW_TOKEN, BY, false] };
+  return { text: TAKE_CLAIM_AWAY, values: [...place(request), token, NEW_TOKEN, BY, 1, false] };
 }
 
 /** The same, also while the lease runs. */
 export function endRunningLease(request: ClaimRequest, token: string): Statement {
-  return { text: TAKE_CLAIM_AWAY, values: [...place(request), token, NEW_TOKEN, BY, true] };
+  return { text: TAKE_CLAIM_AWAY, values: [...place(request), token, NEW_TOKEN, BY, 1, true] };
 }
 
 /** Makes a tombstone. */

@@ -126,7 +126,8 @@ export async function inCluster(clusterUrl: string, work: (client: Client) => Pr
 }
 
 function openDatabase(connectionString: string, remove: () => Promise<void>): TestDatabase {
-  const pool = new Pool({ connectionString, max: 4 });
+  // Whatever the default of the server that is tested: tests count what is committed, and hold locks for others to meet.
+  const pool = new Pool({ connectionString, max: 4, options: '-c default_transaction_isolation=read\\ committed' });
   // Tests cut connections and stop servers; what matters to a test is the statement that it runs itself.
   pool.on('error', () => undefined);
   const rows = async <Row extends QueryResultRow>(sql: string, values: readonly unknown[] = []) =>

@@ -1,4 +1,5 @@
 import {
+  isFenced,
   isLockTimeout,
   isLostConnection,
   isOutage,
@@ -113,5 +114,37 @@ describe('an error of the database', () => {
       rolledBack: false,
       ...meaning,
     });
+  });
+});
+
+describe('an error of the database that holds a text', () => {
+  const saying = (originalCode: string, message: string): Error =>
+    Object.assign(new Error(message), { cause: postgresCause(originalCode) });
+
+  it.each([
+    ['the refusal of the fence', '22P02', 'invalid input syntax for type boolean: "claim is not held: 5d83b7bd"', true],
+    [
+      'a refusal in another language',
+      '22P02',
+      'ungültige Eingabesyntax für Typ boolean: »claim is not held: 5d«',
+      true,
+    ],
+    ['another malformed value', '22P02', 'invalid input syntax for type uuid: "x"', false],
+    ['a day that is gone', '23514', 'no partition of relation "idempotency_record" found for row', true],
+    ['the same in another language', '23514', 'keine Partition von Relation »idempotency_record« für die Zeile', true],
+    [
+      'a broken invariant of a record',
+      '23514',
+      'new row for relation "idempotency_record_d20261130" violates check constraint "idempotency_record_state_known"',
+      false,
+    ],
+    ['the text under another code', '22023', 'claim is not held: 5d83b7bd', false],
+  ])('%s is fenced: %#', (_, state, message, expected) => {
+    expect(isFenced(saying(state, message))).toBe(expected);
+  });
+
+  it('is run again where an index of the records was being replaced, and not for another fault inside', () => {
+    expect(isSerializationFailure(saying('XX000', 'invalid arbiter index list'))).toBe(true);
+    expect(isSerializationFailure(saying('XX000', 'cache lookup failed for index 7'))).toBe(false);
   });
 });

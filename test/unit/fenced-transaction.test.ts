@@ -32,6 +32,22 @@ describe('a fenced transaction whose fence refuses (design 4.8)', () => {
   });
 });
 
+describe('a fenced transaction whose function fails', () => {
+  it('with what reads like a refusal is a failure of its own: it may quote its caller', async () => {
+    const refusal = new Error('claim is not held');
+    const failed = runFenced<Tx, string, string>({
+      store: {
+        transaction: (work) => work({}),
+        readFault: () => ({ fenced: true, runAgain: false, rolledBack: true, outage: false }),
+      },
+      limits: { maxWaitMs: 1_000, timeoutMs: 1_000 },
+      work: () => Promise.reject(refusal),
+      fence: (_, returned) => Promise.resolve(returned),
+    });
+    await expect(failed).rejects.toBe(refusal);
+  });
+});
+
 describe('a fenced transaction that gets no answer in its time (design 4.8)', () => {
   beforeEach(() => jest.useFakeTimers());
   afterEach(() => jest.useRealTimers());

@@ -7,6 +7,7 @@ import type { MethodPolicy } from '../policy';
 import type { ClaimOutcome, ClaimRequest, HeldClaim, IdempotencyStore, NotKeptOutcome } from '../store/store';
 import { ENVOY_ATTEMPT, PREVIOUS_ATTEMPTS } from '../wire/metadata';
 import type { LeaseKeeper } from './lease-keeper';
+import type { RegeneratedKeys } from './regenerated-keys';
 import * as refusals from './refusals';
 import type { Reply } from './reply';
 import { retryHintMs, type UsualDurations } from './usual-duration';
@@ -36,6 +37,7 @@ export interface AdmissionOptions<Tx> {
   readonly mostAttempts: number;
   readonly waiting: WaitingRoom;
   readonly usual: UsualDurations;
+  readonly regenerated: RegeneratedKeys;
 }
 
 /** What is done with a call. */
@@ -65,7 +67,11 @@ export type Admission =
 export interface Admitted {
   readonly admission: Admission;
   readonly requestId: string | undefined;
+  /** How old a dated key is by its date and the clock of this process; undefined for others. */
+  readonly keyAgeMs?: number | undefined;
   readonly claimed?: { readonly durationMs: number; readonly outcome: ClaimOutcome };
+  /** The content came with several new keys within seconds. */
+  readonly isSuspect?: boolean;
 }
 
 /** Decides what is done with a call of a method that takes keys: reads the key, and claims it (design 4.1, 4.2, 4.6). */
@@ -76,8 +82,9 @@ export async function admit<Tx>(options: AdmissionOptions<Tx>, call: IncomingCal
     return { admission: admitKeyless(reading, options.requestIdName, call), requestId: undefined };
   }
   const { key } = reading;
+  const keyAgeMs = key.dated && Math.max(0, Date.now() - key.dated.atMs);
   if (isFull(options)) {
-    return { admission: refuse('store_unavailable', refusals.tooManyAttempts()), requestId: key.text };
+    return { admission: refuse('store_unavailable', refusals.tooManyAttempts()), requestId: key.text, keyAgeMs };
   }
   const request: ClaimRequest = {
     ...{ policy, scope, key, fingerprint: fingerprint(policy.request, call.request) },
@@ -85,7 +92,8 @@ export async function admit<Tx>(options: AdmissionOptions<Tx>, call: IncomingCal
   };
   const { outcome, askedAtMs, durationMs } = await claimOrWait(options, request, call);
   const admission = decide(options, outcome, request, askedAtMs);
-  return { admission, requestId: key.text, claimed: { durationMs, outcome } };
+  const isSuspect = outcome.kind === 'granted' && !outcome.takeover && options.regenerated.claimed(request);
+  return { admission, requestId: key.text, keyAgeMs, claimed: { durationMs, outcome }, isSuspect };
 }
 
 function isFull<Tx>({ leases, mostAttempts }: AdmissionOptions<Tx>): boolean {

@@ -27,7 +27,7 @@ export function createCallReport(policy: MethodPolicy, onEvent: ServerEventListe
       onEvent({ type: 'admitted', path, outcome: 'principal_missing' });
     },
 
-    admitted: (scope, { admission, requestId, claimed }) => {
+    admitted: (scope, { admission, requestId, keyAgeMs, claimed, isSuspect }) => {
       line = { outcome: admission.outcome, scope };
       if (requestId !== undefined) line.requestId = requestId;
       if (admission.kind === 'run') line.attempt = admission.claim.attempt;
@@ -47,7 +47,9 @@ export function createCallReport(policy: MethodPolicy, onEvent: ServerEventListe
         outcome: admission.outcome,
         ...('recordedCode' in admission ? { recordedCode: admission.recordedCode } : {}),
         ...(line.observed === undefined ? {} : { observed: true }),
+        ...(keyAgeMs === undefined ? {} : { keyAgeMs }),
       });
+      if (isSuspect === true) onEvent({ type: 'regenerated_key_suspect', path });
     },
 
     ended: ({ status, reason }, published) => {

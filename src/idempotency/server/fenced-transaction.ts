@@ -72,11 +72,14 @@ async function runOnce<Tx extends object, R, Value>({
   const timer = startTimer();
   let passed: { readonly value: Value } | undefined;
   let abandoned = false;
+  /** Before its fence, an error that reads like its refusal quotes somebody. */
+  let isFencing = false;
   let sealed: SealedTransaction<Tx> | undefined;
   const inTransaction = async (client: Tx): Promise<void> => {
     const { tx, seal } = (sealed = sealable(client));
     const returned = await work(tx);
     seal();
+    isFencing = true;
     const value = await fence(client, returned, commitWithinMs);
     if (abandoned) throw new AbandonedError();
     passed = { value };
@@ -94,7 +97,7 @@ async function runOnce<Tx extends object, R, Value>({
     // The late end of a transaction that is not waited for any more.
     transaction.catch(() => undefined);
     abandoned = true;
-    if (store.readFault(error).fenced) return { kind: 'fenced' };
+    if (isFencing && store.readFault(error).fenced) return { kind: 'fenced' };
     if (passed === undefined && error instanceof LateError) return { kind: 'never_committed', error };
     if (passed === undefined || store.readFault(error).rolledBack) throw error;
     return { kind: 'unknown', ...passed, error };

@@ -11,6 +11,7 @@ import { createServerInterceptor } from './interceptor';
 import type { Principal } from './principal';
 import type { MethodHandler } from './handler';
 import { createLeaseKeeper } from './lease-keeper';
+import { createRegeneratedKeys } from './regenerated-keys';
 import { createRunningCalls } from './running-calls';
 import { adaptService, type UnaryHandlers } from './service';
 import { createUsualDurations } from './usual-duration';
@@ -55,7 +56,11 @@ export interface Idempotency<Tx> {
    * @throws RangeError that names an option which is not a positive whole number
    */
   createCompleter(options?: CompleterOptions): Completer;
-  /** Resolves when no handler runs, those included whose callers have hung up. For shutdown, after the last call. */
+  /**
+   * Resolves when no handler runs, those included whose callers have hung up. A `principal` that gives no answer is waited
+   * for no longer than its caller waits, an effect that its handler did not await no longer than its claim is held. For
+   * shutdown, after the last call.
+   */
   idle(): Promise<void>;
   /**
    * Gives up the attempts that still run: their leases end at once, and whatever they do changes nothing any more, so that
@@ -87,8 +92,9 @@ export function createIdempotency<Tx extends object>(options: IdempotencyOptions
     resumable: new Map(),
     onEvent,
   };
+  const regenerated = createRegeneratedKeys();
   return {
-    interceptor: createServerInterceptor({ ...shared, principal, requestIdName, mostAttempts }),
+    interceptor: createServerInterceptor({ ...shared, principal, requestIdName, mostAttempts, regenerated }),
     addService: (server, definition, handlers) => {
       const served = Object.entries(definition).filter(([name]) => handlers[name] !== undefined);
       assertServable(policies, [Object.fromEntries(served)]);

@@ -15,6 +15,7 @@ import { type Identification, identify, type Principal } from './principal';
 import { type WireReply, wireReply } from './reply';
 import type { RunningCalls } from './running-calls';
 import { assertSendable } from '../wire/header-block';
+import { unlessAborted } from './unless-aborted';
 import { ReceivedRequest, SerializedResponse } from './wire-messages';
 
 /** What the interceptor works with. */
@@ -78,9 +79,13 @@ function interceptUnary<Tx>(
   };
 
   const admitOrTurnBack = async (request: Buffer, letThrough: () => void): Promise<void> => {
+    const identified =
+      identification instanceof Promise ? await unlessAborted(identification, cancelled.signal) : identification;
+    // The caller has gone before it was known who it is: nobody is to be told anything, and nothing to be done.
+    if (identified === undefined) return;
     const entrance = await enter(options, {
       ...{ policy, metadata, request, report, cancelled: cancelled.signal },
-      identification: await identification,
+      identification: identified,
       deadlineMs: Number(call.getDeadline()),
     });
     if (entrance.kind === 'turned_back') {

@@ -129,7 +129,10 @@ export function createLeaseKeeper<Tx>({ store, onEvent }: LeaseKeeperOptions<Tx>
         underWay: () => renewing.get(lease) ?? Promise.resolve(),
         prolong: () => renew([lease]),
         resumed: schedule,
-        ended: () => void leases.delete(lease),
+        ended: (overLimit) => {
+          leases.delete(lease);
+          if (overLimit) onEvent({ type: 'execution_limit', path: lease.path });
+        },
       });
       leases.add(lease);
       // All others were scheduled before; to look at each of them for every call would cost every call.

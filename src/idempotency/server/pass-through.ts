@@ -5,6 +5,7 @@ import { type Identification, identify, type Principal } from './principal';
 import * as refusals from './refusals';
 import { type WireReply, wireReply } from './reply';
 import type { RunningCalls } from './running-calls';
+import { unlessAborted } from './unless-aborted';
 import { ReceivedRequest } from './wire-messages';
 
 /** What letting calls through works with. */
@@ -18,7 +19,8 @@ export interface PassThroughOptions {
 
 /**
  * Lets the calls of a method that ignores keys through: the caller is identified, and nothing else is done. There is no
- * claim to give back, so nobody listens for a caller who hangs up, and without a promise from `principal` nothing waits.
+ * claim to give back, so a caller who hangs up only ends the wait for `principal`; where that gives no promise, nothing
+ * waits.
  *
  * @param report tells of faults; the same for all calls of the method
  */
@@ -30,6 +32,7 @@ export function passThrough(
 ): ServerInterceptingCall {
   let identification: Identification | Promise<Identification> = { kind: 'unknown' };
   let letThrough: (scope: string) => void = () => undefined;
+  let gone: AbortController | undefined;
 
   const decide = (identified: Identification, pass: () => void): void => {
     switch (identified.kind) {
@@ -62,8 +65,13 @@ export function passThrough(
         },
         onReceiveHalfClose: (pass) => {
           if (!(identification instanceof Promise)) return decide(identification, pass);
-          running.track(identification.then((identified) => decide(identified, pass)));
+          gone = new AbortController();
+          const decided = unlessAborted(identification, gone.signal).then((identified) => {
+            if (identified !== undefined) decide(identified, pass);
+          });
+          running.track(decided);
         },
+        onCancel: () => gone?.abort(),
       }),
   });
 }

@@ -39,6 +39,17 @@ export interface WireReply {
   readonly reason: string | undefined;
 }
 
+/**
+ * Tells a caller who is to come again how long the next attempt has to wait.
+ *
+ * @param retryAfterMs milliseconds
+ */
+export function withPause(reply: Reply, retryAfterMs: number): Reply {
+  if (reply.kind === 'status') return { ...reply, retryAfterMs };
+  if (reply.kind === 'refuse') return { ...reply, refusal: { ...reply.refusal, retryAfterMs } };
+  return reply;
+}
+
 /** Translates a reply. All marks are trailers, so that an error stays Trailers-Only (design 3.3). */
 export function wireReply(reply: Reply): WireReply {
   switch (reply.kind) {

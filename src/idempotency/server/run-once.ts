@@ -8,7 +8,7 @@ import type { Attempt } from './attempt';
 import type { Handler, Rebuild } from './handler';
 import * as refusals from './refusals';
 import { replay } from './replay';
-import type { Reply } from './reply';
+import { type Reply, withPause } from './reply';
 import { type AttemptEnding, type HeldByAttempt, startAttempt } from './running-attempt';
 
 /** One run of a handler. */
@@ -138,14 +138,14 @@ async function failedReply<Tx, Request, Response>(
   result: HandlerResult<Response>,
   ended: WithoutAnswer,
 ): Promise<Reply> {
-  const left = await release(run, held, result);
+  const left = await release(run, held, ended.kind === 'never_committed' || isOutage(run.store, result));
   // Its failure may be what its heir has done, such as a payment that is there already: no answer of this request.
   if (left.kind === 'overtaken') {
     if (result.kind === 'threw') reportLate(run, result.error);
     return fencedReply(run, held);
   }
   const reply = ownFailureReply(run, held, result, ended);
-  return reply.kind === 'status' && left.kind === 'paused' ? { ...reply, retryAfterMs: left.pauseMs } : reply;
+  return left.kind === 'paused' ? withPause(reply, left.pauseMs) : reply;
 }
 
 /** An attempt that nobody has overtaken failed: its failure is the answer, to this caller alone. */
@@ -214,13 +214,13 @@ type Released =
   | { readonly kind: 'paused'; readonly pauseMs: number };
 
 /**
- * Gives the key back, or, once a step is stored, ends the lease only. Where the handler said that somebody else is away,
- * the next attempt waits: each counts, and an outage is not to use them up.
+ * Gives the key back, or, once a step is stored, ends the lease only. Where somebody was away, the database or who the
+ * handler asked, the next attempt waits: each counts, and an outage is not to use them up.
  */
 async function release<Tx, Request, Response>(
   run: Run<Tx, Request, Response>,
   { lease, isHalfFinished }: LeftBehind,
-  result: HandlerResult<Response>,
+  isOutage: boolean,
 ): Promise<Released> {
   const { store, onEvent, policy } = run;
   const { path } = policy;
@@ -228,7 +228,7 @@ async function release<Tx, Request, Response>(
     // A renewal under way would take the row for a lost one.
     await lease.pause();
     const claim = lease.claim();
-    if (isHalfFinished && isOutage(result)) {
+    if (isHalfFinished && isOutage) {
       const pauseMs = await store.pauseIfHeld(claim);
       onEvent(pauseMs === undefined ? { type: 'fenced', path } : { type: 'lease_ended', path, pausedMs: pauseMs });
       if (pauseMs === undefined) return { kind: 'overtaken' };
@@ -244,9 +244,12 @@ async function release<Tx, Request, Response>(
   }
 }
 
-/** A handler that says UNAVAILABLE asks its caller to come again. */
-function isOutage(result: HandlerResult<unknown>): boolean {
-  return result.kind === 'threw' && result.error instanceof StatusError && result.error.code === status.UNAVAILABLE;
+/** A handler that says UNAVAILABLE asks its caller to come again, and so do we where the database was at fault. */
+function isOutage<Tx>({ readFault }: Pick<IdempotencyStore<Tx>, 'readFault'>, result: HandlerResult<unknown>): boolean {
+  if (result.kind !== 'threw') return false;
+  if (result.error instanceof StatusError) return result.error.code === status.UNAVAILABLE;
+  const { outage, runAgain } = readFault(result.error);
+  return outage || runAgain;
 }
 
 /** Nobody knows yet whether it is recorded: neither a success nor a failure, and the key stays claimed. */

@@ -9,6 +9,7 @@ import { completeHeld, type HeldCompletion } from './complete-held';
 import type { KeptLease } from './kept-lease';
 import { openJournal } from './steps/journal';
 import { createSteps, type StepsEnding } from './steps/steps';
+import { unlessAborted } from './unless-aborted';
 
 /** How the transaction of an attempt ended, whatever its handler made of that. */
 export type AttemptEnding = { readonly kind: 'not_completed' } | HeldCompletion<unknown>;
@@ -51,8 +52,9 @@ export function startAttempt<Tx extends object, Response>(
   options: AttemptOptions<Tx, Response>,
 ): RunningAttempt<Tx, Response> {
   const { policy, scope, requestId, metadata, deadline, store, held, onEvent } = options;
-  const journal = openJournal(held?.lease.claim().results);
-  const resumed = held?.lease.claim().resource;
+  const claim = held?.lease.claim();
+  const journal = openJournal(claim?.results, claim?.attempt);
+  const resumed = claim?.resource;
   let published: PublishedFields = resumed === undefined ? {} : { resource: resumed };
   /** Published inside a transaction: true only if it commits. Undefined outside of one. */
   let staged: PublishedFields | undefined;
@@ -60,18 +62,18 @@ export function startAttempt<Tx extends object, Response>(
   let ending: AttemptEnding = { kind: 'not_completed' };
   const onEnding = (stepsEnding: StepsEnding): void => void (ending = stepsEnding);
   const steps = held && createSteps<Tx>({ policy, store, held, journal, deadline, onEvent, onEnding });
-  let running: { readonly what: string; readonly ended: Promise<unknown> } | undefined;
+  let running: { readonly what: string; readonly ended: Promise<unknown>; readonly isOutside: boolean } | undefined;
   let publishing = Promise.resolve();
 
   /** One step at a time, and none once the attempt has ended. */
-  const oneAtATime = <R>(what: string, work: () => Promise<R>): Promise<R> => {
+  const oneAtATime = <R>(what: string, work: () => Promise<R>, isOutside = false): Promise<R> => {
     const refusal = refusalOf(what, isOver, running?.what, ending);
     if (refusal !== undefined) return handled(Promise.reject(new CompletionFailedError(refusal)));
     const ended = work().finally(() => {
       staged = undefined;
       running = undefined;
     });
-    running = { what, ended };
+    running = { what, ended, isOutside };
     return handled(ended);
   };
 
@@ -136,11 +138,17 @@ export function startAttempt<Tx extends object, Response>(
     });
 
   const effect: Attempt<Tx, Response>['effect'] = (name, work) =>
-    oneAtATime(`effect ${name}`, async () => {
-      if (steps === undefined) throw new TypeError(`effect ${name}: this call has no claim, so it could be sent twice`);
-      await publishing;
-      return steps.effect(name, work);
-    });
+    oneAtATime(
+      `effect ${name}`,
+      async () => {
+        if (steps === undefined) {
+          throw new TypeError(`effect ${name}: this call has no claim, so it could be sent twice`);
+        }
+        await publishing;
+        return steps.effect(name, work);
+      },
+      true,
+    );
 
   const storeResource = async (resource: string): Promise<void> => {
     if (held === undefined || ending.kind !== 'not_completed') return;
@@ -187,7 +195,16 @@ export function startAttempt<Tx extends object, Response>(
     },
     ending: async () => {
       isOver = true;
-      while (running !== undefined) await running.ended.catch(() => undefined);
+      while (running !== undefined) {
+        const { ended, isOutside } = running;
+        const hasEnded = ended.then(
+          () => true,
+          () => true,
+        );
+        // The database ends what runs in it; what an effect does outside may never end, and counts no more without the claim.
+        if (!isOutside || held === undefined) await hasEnded;
+        else if ((await unlessAborted(hasEnded, held.lease.signal())) === undefined) return { kind: 'fenced' };
+      }
       await publishing;
       return ending;
     },

@@ -48,8 +48,13 @@ export function sealable<Tx extends object>(client: Tx): SealedTransaction<Tx> {
   let sealed = false;
   let running = 0;
 
-  const refuseWhenSealed = (operation: string): void => {
-    if (sealed) throw new Error(`${operation} after the transaction's function had returned; it was not run`);
+  /** Rejects and does not throw: what a timer of a handler starts too late would end the process. */
+  const tooLate = (operation: string): Promise<never> => {
+    const refused = Promise.reject<never>(
+      new Error(`${operation} after the transaction's function had returned; it was not run`),
+    );
+    refused.catch(() => undefined);
+    return refused;
   };
 
   /** Prisma's queries run when they are awaited, so one that nobody awaits is lost without a trace. */
@@ -60,7 +65,7 @@ export function sealable<Tx extends object>(client: Tx): SealedTransaction<Tx> {
     let run: Promise<unknown> | undefined;
     const start = (): Promise<unknown> => {
       if (run === undefined) {
-        refuseWhenSealed(operation);
+        if (sealed) return (run = tooLate(operation));
         run = Promise.resolve(query);
         running += 1;
         run.then(finish, finish).finally(() => (running -= 1));
@@ -85,7 +90,7 @@ export function sealable<Tx extends object>(client: Tx): SealedTransaction<Tx> {
         }
         if (typeof value === 'function') {
           return (...values: unknown[]): unknown => {
-            refuseWhenSealed(operation);
+            if (sealed) return tooLate(operation);
             if (OFFERED.has(name)) refuseTransactionControl(operation, values);
             const result: unknown = Reflect.apply(value, inner, values);
             return isThenable(result) ? watch(operation, result) : result;

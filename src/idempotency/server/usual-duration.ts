@@ -31,7 +31,7 @@ const LONGEST_MS = 5_000;
  * after half of its age again, so that long ones are asked about less and less often; never later than the end of the
  * lease, when the key is free for sure.
  *
- * @param ageMs since the key was claimed
+ * @param ageMs how long the running attempt has run, as far as that is known
  * @param leaseLeftMs 0 when the lease is over or somebody has the row in hand just now
  * @param usualMs how long such attempts take, undefined when not known
  */

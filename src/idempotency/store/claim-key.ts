@@ -1,4 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { startedBy } from '../stored-steps';
+import { MOST_ATTEMPTS } from './attempts';
 import type { SqlClient } from './database';
 import { isLockTimeout, isLostConnection, isSerializationFailure } from './database-error';
 import type { NewClaim } from './insert-claim';
@@ -17,9 +19,6 @@ export interface ClaimContext {
 
 /** How often a claim starts over when others move under it, or a statement fails in a way that says "again". */
 const ROUNDS = 5;
-
-/** How often a request is tried once a step of it is recorded (design 3.1). Then it is parked, for a person. */
-const MOST_ATTEMPTS = 10;
 
 /** Somebody has the row in hand just now. */
 const IN_HAND = { kind: 'in_progress', leaseLeftMs: 0, ageMs: 0, resource: undefined } as const;
@@ -85,8 +84,8 @@ async function takeOverOrSay(
     case 'claimed': {
       if (row.ownerToken === ownerToken) return granted(claim, row, row.attempt > 1);
       if (found.leaseLeftMs > 0) return { ...found, kind: 'in_progress' };
-      if (row.recoveryPoint !== null && row.attempt >= MOST_ATTEMPTS) {
-        const parked = await parkIfExhausted(context.records, claim, row.ownerToken, MOST_ATTEMPTS);
+      if (row.recoveryPoint !== null && row.attempt >= lastAttempt(row)) {
+        const parked = await parkIfExhausted(context.records, claim, row.ownerToken, lastAttempt(row));
         return parked ? { kind: 'parked', now: true } : 'missed';
       }
       const taken = await takeOverIfExpired(context.records, claim, row.ownerToken);
@@ -99,6 +98,11 @@ async function takeOverOrSay(
     case 'parked':
       return found;
   }
+}
+
+/** The attempts that died before the first step was stored are not counted: nobody was charged by them. */
+function lastAttempt({ results }: RecordRow): number {
+  return MOST_ATTEMPTS + startedBy(results) - 1;
 }
 
 /** What a claim tells of the record that it holds. */

@@ -12,17 +12,19 @@ export function sqlState(error: unknown): string | undefined {
   return typeof originalCode === 'string' ? originalCode : undefined;
 }
 
-/** 40001 and 40P01: the transaction was chosen to be run again. */
+/** 40001 and 40P01, the transaction was chosen to be run again; or it met an index that was being replaced. */
 export function isSerializationFailure(error: unknown): boolean {
   const state = sqlState(error);
-  return state === '40001' || state === '40P01';
+  // REINDEX CONCURRENTLY on the records, which an upsert does not bear for a moment.
+  const isReindexed = state === 'XX000' && hasText(error, ['invalid arbiter index list']);
+  return state === '40001' || state === '40P01' || isReindexed;
 }
 
 /** The fence of a transaction refused: the claim was not held, or its whole day is gone. */
 export function isFenced(error: unknown): boolean {
   const state = sqlState(error);
   if (state === '22P02') return hasText(error, [REFUSAL]);
-  return state === '23514' && hasText(error, [NO_DAY]);
+  return state === '23514' && error instanceof Error && NO_DAY.test(error.message);
 }
 
 /** 55P03: somebody else kept the row for longer than we wait. */

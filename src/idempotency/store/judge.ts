@@ -40,7 +40,10 @@ export function judge(row: RecordRow, request: ClaimRequest, methodId: number): 
   if (!sameRequest(row.fingerprint, request.fingerprint)) return { kind: 'mismatch' };
   switch (row.state) {
     case 'claimed':
-      return { kind: 'claimed', leaseLeftMs: row.leaseLeftMs, ageMs: row.ageMs, resource: row.resource ?? undefined };
+      return {
+        ...{ kind: 'claimed', leaseLeftMs: row.leaseLeftMs, resource: row.resource ?? undefined },
+        ageMs: attemptAgeMs(row, request.policy.leaseMs),
+      };
     case 'completed':
       return completed(row, expiry(row.createdAtMs, request));
     case 'parked':
@@ -50,6 +53,14 @@ export function judge(row: RecordRow, request: ClaimRequest, methodId: number): 
     default:
       throw new Error(`unknown state of a record: ${row.state}`);
   }
+}
+
+/**
+ * How long the running attempt has run, at least. The first one began with the record; when a later one began is not kept,
+ * but not after its lease was prolonged last. Told as if its process had this one's `lease`.
+ */
+function attemptAgeMs({ attempt, ageMs, leaseLeftMs }: RecordRow, leaseMs: number): number {
+  return attempt === 1 ? ageMs : Math.min(ageMs, Math.max(0, leaseMs - leaseLeftMs));
 }
 
 /**

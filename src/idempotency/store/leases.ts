@@ -1,3 +1,4 @@
+import { startedBy } from '../stored-steps';
 import type { SqlClient } from './database';
 import { columnText } from '../wire/recorded-trailers';
 import { pauseAfterMs } from './attempts';
@@ -27,7 +28,9 @@ export async function endLeasesIfHeld(records: SqlClient, claims: readonly Owned
  * when the claim was no longer held.
  */
 export async function pauseIfHeld(records: SqlClient, claim: HeldClaim): Promise<number | undefined> {
-  const pauseMs = pauseAfterMs(claim.attempt);
+  // The attempts that died before the first step are not counted; without a stored step this one made it.
+  const counted = claim.results === undefined ? 1 : claim.attempt - startedBy(claim.results) + 1;
+  const pauseMs = pauseAfterMs(counted);
   const ended = await tokensOf(records, END_LEASES_IF_HELD, [{ ...asRow(claim), leaseMs: pauseMs }]);
   return ended.size > 0 ? pauseMs : undefined;
 }

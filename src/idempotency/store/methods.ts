@@ -1,4 +1,5 @@
 import type { MethodPolicy } from '../policy';
+import { again } from './again';
 import type { SqlClient } from './database';
 import { INSERT_METHOD, LENGTHEN_METHOD, SELECT_METHODS } from './sql/methods';
 
@@ -11,8 +12,8 @@ export type MethodIds = ReadonlyMap<string, number>;
  */
 export async function registerMethods(client: SqlClient, policies: readonly MethodPolicy[]): Promise<MethodIds> {
   for (const { path, retentionMs, maxKeyAgeMs } of policies) {
-    await client.$queryRawUnsafe(INSERT_METHOD, path, retentionMs, maxKeyAgeMs);
-    await client.$queryRawUnsafe(LENGTHEN_METHOD, path, retentionMs, maxKeyAgeMs);
+    await again(() => client.$queryRawUnsafe(INSERT_METHOD, path, retentionMs, maxKeyAgeMs));
+    await again(() => client.$queryRawUnsafe(LENGTHEN_METHOD, path, retentionMs, maxKeyAgeMs));
   }
   const rows = await client.$queryRawUnsafe<{ id: number; path: string }[]>(SELECT_METHODS);
   return new Map(rows.map(({ id, path }) => [path, id]));

@@ -73,7 +73,7 @@ export async function releaseSeen(
   { operator, endLease }: ByOperator & { readonly endLease: boolean },
 ): Promise<OperatorChange> {
   const { bucket, id, ownerToken, state } = record;
-  const values = [bucket, id, ownerToken, randomUUID(), instanceOf(operator)];
+  const values = [bucket, id, ownerToken, randomUUID(), instanceOf(operator), record.startedBy];
   return state === 'parked'
     ? change(records, FREE_IF_PARKED, values)
     : change(records, TAKE_CLAIM_AWAY, [...values, endLease]);

@@ -1,5 +1,6 @@
 import { parseKey, type RequestKey } from '../key';
 import { recordId } from '../record-id';
+import { startedBy } from '../stored-steps';
 import type { SqlClient } from './database';
 import { type RecordedStep, recordedSteps } from './operator-steps';
 import type { Place } from './outcomes';
@@ -28,6 +29,8 @@ export interface SeenRecord extends Place {
   /** Negative where the lease is over. It means nothing but in `claimed`. */
   readonly leaseLeftMs: number;
   readonly attempt: number;
+  /** Which attempt stored the first step; only those from there on count towards parking. */
+  readonly startedBy: number;
   /** The process that claimed last, or the operator who changed it since. */
   readonly instance: string;
   readonly resource: string | undefined;
@@ -111,6 +114,7 @@ function seen(row: SeenRow, key: RequestKey): SeenRecord {
   return {
     ...{ bucket, id, ownerToken, state, scope, requestId, ageMs, leaseLeftMs, attempt, instance, path },
     isDated: key.dated !== undefined,
+    startedBy: startedBy(row.results),
     keptAt: dateOf(row.keptAtMs),
     since: new Date(row.createdAtMs),
     resource: row.resource ?? undefined,

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { again } from './again';
 import type { SqlClient, TransactionClient } from './database';
 import { isLockedOut, isOvertakenByDdl } from './database-error';
 import type { RetentionEvent } from './retention-events';
@@ -58,14 +59,14 @@ const DROP_WITHIN_MS = 600_000;
  *    runs after all puts the day back, and nothing of it is lost.
  *
  * So no record goes while its attempt runs, and no key is claimed whose record is gone. A completion that meets a day on
- * its way out finds no row, like any fenced one, and rolls back.
+ * its way out finds no place for its record, fails like any fenced one, and rolls back.
  *
  * @throws when the sessions have no `lock_timeout`, without which one forgotten transaction would hold up the round
  */
 export async function dropDays<Tx extends SqlClient>(options: DropOptions<Tx>): Promise<void> {
   const { client, onEvent, mayGoOn } = options;
   await assertPatienceEnds(client);
-  await client.$queryRawUnsafe(MOVE_DROPPED_THROUGH);
+  await again(() => client.$queryRawUnsafe(MOVE_DROPPED_THROUGH));
   for (const { day } of await selectDays(client, null)) {
     if (!mayGoOn()) return;
     const event = await tryToDrop(options, day);

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { again } from './again';
 import type { SqlClient } from './database';
 import { ELECT, RENEW_IF_ELECTED, RESIGN_IF_ELECTED } from './sql/retention';
 
@@ -22,13 +23,13 @@ export async function standForElection(
   leaseMs: number,
 ): Promise<Office | undefined> {
   const token = randomUUID();
-  const elected = await client.$queryRawUnsafe<unknown[]>(ELECT, token, instance, leaseMs);
+  const elected = await again(() => client.$queryRawUnsafe<unknown[]>(ELECT, token, instance, leaseMs));
   if (elected.length === 0) return undefined;
   let isHeld = true;
   let renewal = Promise.resolve();
   const renew = async (): Promise<void> => {
     try {
-      const renewed = await client.$queryRawUnsafe<unknown[]>(RENEW_IF_ELECTED, token, leaseMs);
+      const renewed = await again(() => client.$queryRawUnsafe<unknown[]>(RENEW_IF_ELECTED, token, leaseMs));
       isHeld &&= renewed.length > 0;
     } catch {
       isHeld = false;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { again } from './again';
 import type { SqlClient } from './database';
-import { isSerializationFailure } from './database-error';
 import type { RetentionEvent } from './retention-events';
 import { PURGE_UNDATED, SELECT_METHODS_TO_PURGE } from './sql/retention';
 
@@ -13,9 +13,6 @@ export interface PurgeOptions {
   /** Asked before each batch. */
   readonly mayGoOn: () => boolean;
 }
-
-/** How often a batch is tried that a session of REPEATABLE READ can't carry out. */
-const TRIES = 5;
 
 /**
  * Deletes the undated records whose retention is over (design 4.11), by the methods and promises in the database, so that
@@ -48,12 +45,6 @@ interface Batch {
 }
 
 async function purgeBatch(client: SqlClient, method: number, from: string, batchSize: number): Promise<Batch> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      const [batch] = await client.$queryRawUnsafe<Batch[]>(PURGE_UNDATED, method, from, batchSize);
-      return batch ?? { count: 0, through: null };
-    } catch (error) {
-      if (attempt === TRIES || !isSerializationFailure(error)) throw error;
-    }
-  }
+  const [batch] = await again(() => client.$queryRawUnsafe<Batch[]>(PURGE_UNDATED, method, from, batchSize));
+  return batch ?? { count: 0, through: null };
 }

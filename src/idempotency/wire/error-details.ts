@@ -49,12 +49,18 @@ export function refusalStatus(refusal: Refusal): WireStatus {
   return { code, details: refusal.message, metadata };
 }
 
-/** Writes what a handler threw on purpose. */
-export function statusErrorStatus(error: StatusError): WireStatus {
+/**
+ * Writes what a handler threw on purpose.
+ *
+ * @param retryAfterMs when the next attempt may run; undefined where the caller decides
+ */
+export function statusErrorStatus(error: StatusError, retryAfterMs?: number): WireStatus {
   const details: Any[] = [];
   if (error.info !== undefined) details.push(errorInfo(error.info));
+  if (retryAfterMs !== undefined) details.push(retryInfo(retryAfterMs));
   if (error.violations.length > 0) details.push(badRequest(error.violations));
   const metadata = details.length > 0 ? detailsMetadata(error.code, error.details, details) : new Metadata();
+  if (retryAfterMs !== undefined) metadata.set(RETRY_PUSHBACK, String(Math.ceil(retryAfterMs)));
   return { code: error.code, details: error.details, metadata };
 }
 

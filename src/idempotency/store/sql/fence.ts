@@ -10,8 +10,8 @@ export const SENT_WITH_COMMIT = '/* sent with COMMIT */';
 /** What the fence says, with the id of the record behind it, when it refuses. */
 export const REFUSAL = 'claim is not held: ';
 
-/** What Postgres says, with 23514, where the day of a record is gone. */
-export const NO_DAY = 'no partition of relation "idempotency_record"';
+/** With 23514 what Postgres says, in any language, where the day of a record is gone; a CHECK names the day's own table. */
+export const NO_DAY = /\bidempotency_record\b/;
 
 /**
  * The fence: changes a record if its claim is still held, and otherwise fails, so that the whole transaction is rolled
@@ -38,7 +38,7 @@ changed AS (
   INSERT INTO idempotency_record AS record (
     bucket, id, owner_token, created_at, lease_until, attempt, method, state, fingerprint, scope, request_id, instance
   )
-  SELECT $1::date, $2::uuid, $3::uuid, 'epoch', 'epoch', 1, 0, 'claimed', '\\x0000', 'nobody', 'no request has this', ''
+  SELECT $1::date, $2::uuid, $3::uuid, 'epoch', 'epoch', 1, 0, 'claimed', decode('0000', 'hex'), 'nobody', 'no request has this', ''
   FROM setting
   ON CONFLICT (bucket, id) DO UPDATE
   SET ${change}

@@ -42,14 +42,14 @@ SELECT $2::float8 IS NOT NULL AND $1::date <= (SELECT dropped_through FROM idemp
 
 /**
  * Frees a parked request: it is claimed again, without a lease, so that whoever asks next resumes it, and its attempts
- * count from one. Nothing of what it has done is forgotten.
+ * are counted anew. Nothing of what it has done is forgotten.
  *
- * $1 bucket, $2 id, $3 token seen, $4 new token, $5 instance
+ * $1 bucket, $2 id, $3 token seen, $4 new token, $5 instance, $6 the attempt that stored the first step
  */
 export const FREE_IF_PARKED = `
 WITH setting AS MATERIALIZED (SELECT ${DURABLY}, ${PATIENCE})
 UPDATE idempotency_record AS record
-SET state = 'claimed', owner_token = $4::uuid, lease_until = now(), attempt = 1, instance = $5::text
+SET state = 'claimed', owner_token = $4::uuid, lease_until = now(), attempt = $6::integer, instance = $5::text
 FROM setting
 WHERE record.bucket = $1::date AND record.id = $2::uuid
   AND record.owner_token = $3::uuid
@@ -61,17 +61,18 @@ RETURNING true AS "done"`;
  * nor a late completion of that owner counts. A lease that runs is left alone unless that is asked for. The record stays:
  * somebody may have been charged.
  *
- * $1 bucket, $2 id, $3 token seen, $4 new token, $5 instance, $6 whether a lease that runs is ended
+ * $1 bucket, $2 id, $3 token seen, $4 new token, $5 instance, $6 the attempt that stored the first step, $7 whether a lease
+ * that runs is ended
  */
 export const TAKE_CLAIM_AWAY = `
 WITH setting AS MATERIALIZED (SELECT ${DURABLY}, ${PATIENCE})
 UPDATE idempotency_record AS record
-SET owner_token = $4::uuid, lease_until = now(), attempt = 1, instance = $5::text
+SET owner_token = $4::uuid, lease_until = now(), attempt = $6::integer, instance = $5::text
 FROM setting
 WHERE record.bucket = $1::date AND record.id = $2::uuid
   AND record.owner_token = $3::uuid
   AND record.state = 'claimed'
-  AND ($6::boolean OR record.lease_until <= now())
+  AND ($7::boolean OR record.lease_until <= now())
 RETURNING true AS "done"`;
 
 /**
