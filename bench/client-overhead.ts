@@ -1,13 +1,17 @@
 /**
  * What the client interceptor costs a call that succeeds at once, as processor time of the client per call, against a
- * grpc-js client without it that sends the same message, key and deadline:
+ * grpc-js client without it that sends the same message, key and deadline over a channel with the same options:
  * `node -r ./bench/swc-register.js bench/client-overhead.ts [--pairs N]`.
- * Both are measured in turn, the next time in the opposite order; the server is a process of its own that answers from
- * memory. Prints the ratio with its 95 % interval.
+ * Three clients take turns: a bare one, ours, and a second bare one, whose ratio to the first is the noise. Each is a process of
+ * its own, as a program has one kind of client and its code is compiled for that one; so is the server, which answers from
+ * memory. A pair is what they spent in several rounds; the order turns round from round to round, and garbage is collected
+ * before each turn. Prints the ratios with their 95 % intervals.
  */
-import { fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { parseArgs } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { credentials, Metadata, Server, ServerCredentials } from '@grpc/grpc-js';
 import { descriptorSet } from '../src/gen/descriptor-set';
 import {
@@ -17,9 +21,11 @@ import {
   PaymentsServiceService,
 } from '../src/gen/proto/payments/v1/payments';
 import { CHANNEL_OPTIONS, createClientInterceptor, loadPolicies, newRequestId } from '../src/idempotency/index';
-import { pairedRatio } from './ratio';
+import { pairedRatio, type Ratio } from './ratio';
 
-const CALLS_PER_SLICE = 2_000;
+const CALLS_PER_TURN = 2_000;
+const ROUNDS_PER_PAIR = 4;
+const WARM_UP_PAIRS = 2;
 const PARALLEL = 16;
 
 const request = {
@@ -48,19 +54,23 @@ function serve(): void {
 
 type Answer = (error: null, response: CreatePaymentResponse) => void;
 
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
 /** Processor time of this process per call, microseconds. */
-async function measure(client: PaymentsServiceClient, calls: number): Promise<number> {
+async function measure(client: PaymentsServiceClient): Promise<number> {
+  collectGarbage();
   const before = process.cpuUsage();
   let begun = 0;
   const caller = async (): Promise<void> => {
-    while (begun < calls) {
+    while (begun < CALLS_PER_TURN) {
       begun += 1;
       await pay(client);
     }
   };
   await Promise.all(Array.from({ length: PARALLEL }, caller));
   const { user, system } = process.cpuUsage(before);
-  return (user + system) / calls;
+  return (user + system) / CALLS_PER_TURN;
 }
 
 function pay(client: PaymentsServiceClient): Promise<void> {
@@ -74,36 +84,62 @@ function pay(client: PaymentsServiceClient): Promise<void> {
   });
 }
 
-async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { pairs: { type: 'string', default: '20' } } });
-  const child = fork(__filename, ['serve'], { execArgv: process.execArgv });
-  const [port] = (await once(child, 'message')) as [number];
-  const address = `127.0.0.1:${port}`;
+/** A process with one client: it takes a turn whenever it is told to, and says what that took. */
+function takeTurns(port: string, kind: string): void {
   const interceptor = createClientInterceptor({ policies: loadPolicies(descriptorSet) });
-  // Connections of their own: what one leaves to do must not be done while the other is measured.
-  const own = { ...CHANNEL_OPTIONS, 'grpc.use_local_subchannel_pool': 1 };
-  const bare = new PaymentsServiceClient(address, credentials.createInsecure(), own);
-  const ours = new PaymentsServiceClient(address, credentials.createInsecure(), {
-    ...own,
-    interceptors: [interceptor],
+  const client = new PaymentsServiceClient(`127.0.0.1:${port}`, credentials.createInsecure(), {
+    ...CHANNEL_OPTIONS,
+    interceptors: kind === 'ours' ? [interceptor] : [],
   });
-  for (const client of [bare, ours, bare, ours]) await measure(client, 2 * CALLS_PER_SLICE);
-  const pairs: (readonly [number, number])[] = [];
-  for (let pair = 0; pair < Number(values.pairs); pair += 1) {
-    const [first, second] = pair % 2 === 0 ? [ours, bare] : [bare, ours];
-    const one = await measure(first, CALLS_PER_SLICE);
-    const other = await measure(second, CALLS_PER_SLICE);
-    pairs.push(first === ours ? [one, other] : [other, one]);
-  }
-  const { mean, low, high } = pairedRatio(pairs);
-  console.log(
-    `client interceptor, processor time per call against the bare client: ${mean.toFixed(3)} ` +
-      `(95 %: ${low.toFixed(3)} to ${high.toFixed(3)}, ${pairs.length} pairs of ${CALLS_PER_SLICE} calls)`,
-  );
-  bare.close();
-  ours.close();
-  child.disconnect();
+  process.on('message', () => void measure(client).then((spent) => process.send?.(spent)));
+  process.once('disconnect', () => process.exit(0));
 }
 
-if (process.argv[2] === 'serve') serve();
+async function take(client: ChildProcess): Promise<number> {
+  client.send('turn');
+  const [spent] = (await once(client, 'message')) as [number];
+  return spent;
+}
+
+/** What each client spent in some rounds, in microseconds per call; every second round goes from the last to the first. */
+async function measurePair(clients: readonly ChildProcess[]): Promise<readonly number[]> {
+  const spent = clients.map(() => 0);
+  const order = [...clients.entries()];
+  for (let round = 0; round < ROUNDS_PER_PAIR; round += 1) {
+    for (const [index, client] of order) spent[index] = (spent[index] ?? NaN) + (await take(client));
+    order.reverse();
+  }
+  return spent.map((sum) => sum / ROUNDS_PER_PAIR);
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { pairs: { type: 'string', default: '20' } } });
+  const start = (...role: string[]): ChildProcess => fork(__filename, role, { execArgv: process.execArgv });
+  const server = start('serve');
+  const [port] = (await once(server, 'message')) as [number];
+  const clients = ['bare', 'ours', 'bare'].map((kind) => start('client', String(port), kind));
+  for (let pair = 0; pair < WARM_UP_PAIRS; pair += 1) await measurePair(clients);
+  const ours: (readonly [number, number])[] = [];
+  const same: (readonly [number, number])[] = [];
+  for (let pair = 0; pair < Number(values.pairs); pair += 1) {
+    const [bare = NaN, intercepted = NaN, again = NaN] = await measurePair(clients);
+    // Ours ran between the two, so that a machine that grows slower doesn't count against it.
+    ours.push([intercepted, (bare + again) / 2]);
+    same.push([again, bare]);
+  }
+  console.log(
+    `processor time of the client per call, ${values.pairs} pairs of ${ROUNDS_PER_PAIR * CALLS_PER_TURN} calls:`,
+  );
+  console.log(`  with the interceptor, against without: ${inWords(pairedRatio(ours))}`);
+  console.log(`  without, against without (the noise):  ${inWords(pairedRatio(same))}`);
+  for (const child of [...clients, server]) child.disconnect();
+}
+
+function inWords({ mean, low, high }: Ratio): string {
+  return `${mean.toFixed(3)} (95 %: ${low.toFixed(3)} to ${high.toFixed(3)})`;
+}
+
+const [role, port = '', kind = ''] = process.argv.slice(2);
+if (role === 'serve') serve();
+else if (role === 'client') takeTurns(port, kind);
 else void main();

@@ -1,55 +1,19 @@
 import { join } from 'node:path';
 import { Metadata, status } from '@grpc/grpc-js';
-import { descriptorSet } from '../../src/gen/descriptor-set';
-import { CHANNEL_OPTIONS } from '../../src/idempotency/client/channel-options';
-import type { ClientOptions } from '../../src/idempotency/client/client-options';
-import { createClientInterceptor } from '../../src/idempotency/client/interceptor';
 import type { ClientEvent } from '../../src/idempotency/events';
-import { loadPolicies } from '../../src/idempotency/policies/descriptor-set';
 import { ROOT, runProgram } from '../support/run-program';
-import {
-  fail,
-  hang,
-  PATHS,
-  type RawClient,
-  rawClient,
-  type Reply,
-  type ScriptedServer,
-  startScriptedServer,
-  succeed,
-} from '../support/scripted-server';
+import { down, useScriptedClients } from '../support/scripted-client';
+import { hang, PATHS, rawClient, type Reply, succeed } from '../support/scripted-server';
 
-const policies = loadPolicies(descriptorSet);
-const down = fail(status.UNAVAILABLE, 'down');
+const { atEnd, serve, setUp: setUpClient } = useScriptedClients({ initialBackoffMs: 100, random: () => 0.9 });
 
-const ends: (() => void)[] = [];
-afterEach(() => ends.splice(0).forEach((end) => end()));
-
-async function setUp(
-  script: readonly Reply[],
-  options: Partial<ClientOptions> = {},
-): Promise<{ server: ScriptedServer; client: RawClient; retry: Promise<void>; events: ClientEvent[] }> {
-  const server = await startScriptedServer(...script);
-  const events: ClientEvent[] = [];
+async function setUp(script: readonly Reply[]) {
   let announce = (): void => undefined;
   const retry = new Promise<void>((resolve) => (announce = resolve));
-  const onEvent = (event: ClientEvent): void => {
-    if (event.type !== 'retry_budget') events.push(event);
-    if (event.type === 'retry') announce();
+  const onEvent = ({ type }: ClientEvent): void => {
+    if (type === 'retry') announce();
   };
-  const interceptor = createClientInterceptor({
-    policies,
-    initialBackoffMs: 100,
-    random: () => 0.9,
-    onEvent,
-    ...options,
-  });
-  const client = rawClient(server.address, [interceptor], CHANNEL_OPTIONS);
-  ends.push(
-    () => client.client.close(),
-    () => server.close(),
-  );
-  return { server, client, retry, events };
+  return { ...(await setUpClient(script, { onEvent })), retry };
 }
 
 /** Longer than the wait that was cut short would have been. */
@@ -122,7 +86,7 @@ test('a call on a closed channel fails without an attempt', async () => {
 test('a call made on behalf of another one sends nothing after that one was cancelled', async () => {
   const { server, client, retry } = await setUp([down, succeed('too late')]);
   let inner: Promise<string | undefined> = Promise.resolve('');
-  const outer = await startScriptedServer((_, call) => {
+  const outer = await serve((_, call) => {
     const same = (bytes: Buffer): Buffer => bytes;
     inner = new Promise((resolve) => {
       const done = (error: { details: string } | null): void => resolve(error?.details);
@@ -138,10 +102,7 @@ test('a call made on behalf of another one sends nothing after that one was canc
     });
   });
   const caller = rawClient(outer.address, []);
-  ends.push(
-    () => caller.client.close(),
-    () => outer.close(),
-  );
+  atEnd(() => caller.client.close());
   const call = caller.start(PATHS.safe);
   await retry;
   call.cancel();
@@ -151,8 +112,7 @@ test('a call made on behalf of another one sends nothing after that one was canc
 });
 
 test('a process that cancels while waiting for the next attempt has no timer left and ends', async () => {
-  const server = await startScriptedServer(down);
-  ends.push(() => server.close());
+  const server = await serve(down);
   const program = runProgram(['--import', 'tsx', join(ROOT, 'test/support/cancel-in-backoff.ts'), server.address]);
   await program.printed(/"why":"cancelled"/);
   const toldAt = performance.now();

@@ -1,43 +1,31 @@
 import { constants, createServer, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { type Metadata, status } from '@grpc/grpc-js';
-import { descriptorSet } from '../../src/gen/descriptor-set';
-import { CHANNEL_OPTIONS } from '../../src/idempotency/client/channel-options';
-import { createClientInterceptor } from '../../src/idempotency/client/interceptor';
-import { loadPolicies } from '../../src/idempotency/policies/descriptor-set';
 import { newRequestId } from '../../src/idempotency/request-id';
 import { startCuttingProxy } from '../support/cutting-proxy';
+import { useScriptedClients } from '../support/scripted-client';
 import {
   metadataOf,
   type Outcome,
   PATHS,
   type RawClient,
-  rawClient,
   type Reply,
   type ScriptedServer,
-  startScriptedServer,
   succeed,
 } from '../support/scripted-server';
 
-const interceptor = createClientInterceptor({ policies: loadPolicies(descriptorSet), initialBackoffMs: 1 });
 const keyed = (): Metadata => metadataOf({ 'request-id': newRequestId() });
 
-const ends: (() => void)[] = [];
-afterEach(() => ends.splice(0).forEach((end) => end()));
+const { atEnd, clientOf, serve } = useScriptedClients();
 
 /** The first call runs, and the connection dies before its answer is on the way. */
 async function setUp(...later: Reply[]): Promise<{ server: ScriptedServer; client: RawClient }> {
   let cut = (): void => undefined;
-  const server = await startScriptedServer(() => cut(), ...later);
+  const server = await serve(() => cut(), ...later);
   const proxy = await startCuttingProxy(server.port);
+  atEnd(() => proxy.close());
   cut = proxy.cut;
-  const client = rawClient(proxy.address, [interceptor], CHANNEL_OPTIONS);
-  ends.push(
-    () => client.client.close(),
-    () => proxy.close(),
-    () => server.close(),
-  );
-  return { server, client };
+  return { server, client: clientOf(proxy.address).client };
 }
 
 describe('the handler ran and its answer was dropped', () => {
@@ -81,15 +69,13 @@ describe('a stream that breaks', () => {
     server.on('stream', (stream) => {
       stream.on('error', () => undefined);
       streams += 1;
-      if (streams === 1) breakStream(stream);
+      // Not from within what it reads: Node has freed memory twice when a session ended there.
+      if (streams === 1) setImmediate(breakStream, stream);
       else succeedRaw(stream);
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const client = rawClient(`127.0.0.1:${(server.address() as AddressInfo).port}`, [interceptor], CHANNEL_OPTIONS);
-    ends.push(
-      () => client.client.close(),
-      () => server.close(),
-    );
+    atEnd(() => server.close());
+    const { client } = clientOf(`127.0.0.1:${(server.address() as AddressInfo).port}`);
     return [await client.call(PATHS.safe), streams];
   }
 

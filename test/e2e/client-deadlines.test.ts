@@ -1,43 +1,14 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { Metadata, type ServerUnaryCall, status } from '@grpc/grpc-js';
-import { descriptorSet } from '../../src/gen/descriptor-set';
-import { CHANNEL_OPTIONS } from '../../src/idempotency/client/channel-options';
 import type { ClientOptions } from '../../src/idempotency/client/client-options';
-import { createClientInterceptor } from '../../src/idempotency/client/interceptor';
-import { loadPolicies } from '../../src/idempotency/policies/descriptor-set';
 import { newRequestId } from '../../src/idempotency/request-id';
-import {
-  fail,
-  hang,
-  metadataOf,
-  PATHS,
-  type RawClient,
-  rawClient,
-  type Reply,
-  type ScriptedServer,
-  startScriptedServer,
-  succeed,
-} from '../support/scripted-server';
+import { down, useScriptedClients } from '../support/scripted-client';
+import { fail, hang, metadataOf, PATHS, type Reply, succeed } from '../support/scripted-server';
 
-const policies = loadPolicies(descriptorSet);
-const down = fail(status.UNAVAILABLE, 'down');
+const { atEnd, clientOf, setUp: setUpClient } = useScriptedClients();
 
-const ends: (() => void)[] = [];
-afterEach(() => ends.splice(0).forEach((end) => end()));
-
-function clientOf(address: string, options: Partial<ClientOptions>): RawClient {
-  const client = rawClient(address, [createClientInterceptor({ policies, ...options })], CHANNEL_OPTIONS);
-  ends.push(() => client.client.close());
-  return client;
-}
-
-async function setUp(
-  script: readonly Reply[],
-  options: Partial<ClientOptions>,
-): Promise<{ server: ScriptedServer; client: RawClient }> {
-  const server = await startScriptedServer(...script);
-  ends.push(() => server.close());
-  const client = clientOf(server.address, options);
+async function setUp(script: readonly Reply[], options: Partial<ClientOptions> = {}) {
+  const { server, client } = await setUpClient(script, options);
   // The time of a test is that of its calls, not of the connection.
   await new Promise<void>((resolve, reject) => {
     client.client.waitForReady(Date.now() + 10_000, (error) => (error ? reject(error) : resolve()));
@@ -53,7 +24,7 @@ async function timed<T>(run: () => Promise<T>): Promise<[T, number]> {
 
 // Case J5.
 test('an attempt that hangs is given up after its timeout and the next one succeeds', async () => {
-  const options = { attemptTimeoutMs: 150, timeoutMs: 5_000, initialBackoffMs: 1 };
+  const options = { attemptTimeoutMs: 150, timeoutMs: 5_000 };
   const { server, client } = await setUp([hang, succeed('done')], options);
   const outcome = await client.call(PATHS.unknown, { metadata: metadataOf({ 'request-id': newRequestId() }) });
   expect(outcome).toMatchObject({ error: null, text: 'done' });
@@ -62,7 +33,7 @@ test('an attempt that hangs is given up after its timeout and the next one succe
 });
 
 test('an always-hanging server ends at the overall deadline, after as many attempts as fit', async () => {
-  const options = { attemptTimeoutMs: 150, timeoutMs: 500, initialBackoffMs: 1 };
+  const options = { attemptTimeoutMs: 150, timeoutMs: 500 };
   const { server, client } = await setUp([hang], options);
   const [{ error }, durationMs] = await timed(() => client.call(PATHS.safe));
   expect(error?.code).toBe(status.DEADLINE_EXCEEDED);
@@ -98,7 +69,7 @@ test('a hint to wait beyond the deadline ends the call at once', async () => {
 });
 
 test('the last real error is kept when time runs out in a later attempt', async () => {
-  const { server, client } = await setUp([down, hang], { timeoutMs: 500, initialBackoffMs: 1 });
+  const { server, client } = await setUp([down, hang], { timeoutMs: 500 });
   const { error } = await client.call(PATHS.safe);
   expect(server.arrivals).toHaveLength(2);
   expect(error?.code).toBe(status.UNAVAILABLE);
@@ -110,12 +81,12 @@ test('a peer that accepts connections and never speaks ends at the overall deadl
   const sockets: Socket[] = [];
   const blackHole = createServer((socket) => sockets.push(socket.on('error', () => socket.destroy())));
   await new Promise<void>((resolve) => blackHole.listen(0, '127.0.0.1', resolve));
-  ends.push(
+  atEnd(
     () => blackHole.close(),
     () => sockets.forEach((socket) => socket.destroy()),
   );
   const { port } = blackHole.address() as AddressInfo;
-  const client = clientOf(`127.0.0.1:${port}`, { timeoutMs: 400, attemptTimeoutMs: 200, initialBackoffMs: 1 });
+  const { client } = clientOf(`127.0.0.1:${port}`, { timeoutMs: 400, attemptTimeoutMs: 200 });
   const [{ error }, durationMs] = await timed(() => client.call(PATHS.safe));
   expect(error?.code).toBe(status.DEADLINE_EXCEEDED);
   expect(durationMs).toBeLessThan(1_000);
@@ -150,7 +121,6 @@ test('a call whose deadline has passed never reaches the server', async () => {
 test('a process that was held up past the deadline sends nothing more', async () => {
   const { server, client } = await setUp([down, succeed('too late')], {
     timeoutMs: 500,
-    initialBackoffMs: 1,
     onEvent: ({ type }) => {
       const start = performance.now();
       while (type === 'retry' && performance.now() - start < 550);

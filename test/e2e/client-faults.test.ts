@@ -6,6 +6,7 @@ import {
   type PaymentsClient,
   type PaymentsClientOptions,
 } from '../../src/payments/payments-client';
+import { failureOf } from '../support/failure-of';
 import { type FaultyProxy, type FaultyStream, FAULTS, startFaultyProxy } from '../support/faulty-proxy';
 import { useService } from '../support/use-service';
 
@@ -42,12 +43,6 @@ const payment = (orderId = randomUUID()) => ({
 });
 
 const paymentsOf = (orderId: string) => used.database.count(`payments WHERE order_id = '${orderId}'`);
-
-const failureOf = (call: Promise<unknown>): Promise<IdempotencyError> =>
-  call.then(
-    () => Promise.reject(new Error('expected a failure')),
-    (error: IdempotencyError) => error,
-  );
 
 const cases = Object.entries(FAULTS).flatMap(([name, fault]) =>
   (['before', 'after'] as const).map((when) => ({ name, when, fault })),

@@ -1,38 +1,18 @@
-import {
-  type CallProperties,
-  Client,
-  credentials,
-  InterceptingCall,
-  type Interceptor,
-  Metadata,
-  status,
-} from '@grpc/grpc-js';
-import { descriptorSet } from '../../src/gen/descriptor-set';
+import { type CallProperties, Client, credentials, InterceptingCall, type Interceptor, Metadata } from '@grpc/grpc-js';
 import { CHANNEL_OPTIONS } from '../../src/idempotency/client/channel-options';
 import { createClientInterceptor } from '../../src/idempotency/client/interceptor';
-import { loadPolicies } from '../../src/idempotency/policies/descriptor-set';
 import { newRequestId } from '../../src/idempotency/request-id';
-import {
-  type Arrival,
-  fail,
-  metadataOf,
-  PATHS,
-  rawClient,
-  type ScriptedServer,
-  startScriptedServer,
-  succeed,
-} from '../support/scripted-server';
+import { down, policies, useScriptedClients } from '../support/scripted-client';
+import { type Arrival, metadataOf, PATHS, rawClient, type ScriptedServer, succeed } from '../support/scripted-server';
 
-const down = fail(status.UNAVAILABLE, 'down');
 const ID = newRequestId();
 
-const ends: (() => void)[] = [];
-afterEach(() => ends.splice(0).forEach((end) => end()));
+const { atEnd, serve } = useScriptedClients();
 
 /** `between` runs after each failed attempt, before the next one is sent. */
 function retrying(between: () => void = () => undefined): Interceptor {
   return createClientInterceptor({
-    policies: loadPolicies(descriptorSet),
+    policies,
     initialBackoffMs: 1,
     onEvent: ({ type }) => {
       if (type === 'retry') between();
@@ -40,11 +20,7 @@ function retrying(between: () => void = () => undefined): Interceptor {
   });
 }
 
-async function startServer(): Promise<ScriptedServer> {
-  const server = await startScriptedServer(down, down, succeed('done'));
-  ends.push(() => server.close());
-  return server;
-}
+const startServer = (): Promise<ScriptedServer> => serve(down, down, succeed('done'));
 
 const messages = (arrivals: readonly Arrival[]): string[] => arrivals.map(({ message }) => message.toString());
 
@@ -59,7 +35,7 @@ test('metadata and message that change while the call runs don’t change what i
       metadata.set('tenant', 'b');
     }),
   ]);
-  ends.push(() => client.client.close());
+  atEnd(() => client.client.close());
   await client.call(PATHS.unknown, { message, metadata });
   expect(messages(server.arrivals)).toEqual(['pay 5', 'pay 5', 'pay 5']);
   expect(server.arrivals.map((arrival) => arrival.metadata.get('request-id'))).toEqual([[ID], [ID], [ID]]);
@@ -70,7 +46,7 @@ test('the metadata of the caller is never written to', async () => {
   const server = await startServer();
   const metadata = metadataOf({ 'request-id': ID });
   const client = rawClient(server.address, [retrying()], CHANNEL_OPTIONS);
-  ends.push(() => client.client.close());
+  atEnd(() => client.client.close());
   await client.call(PATHS.unknown, { metadata });
   expect(metadata.getMap()).toEqual({ 'request-id': ID });
 });
@@ -103,7 +79,7 @@ test('a message is serialized once', async () => {
   const message = { amount: 5 };
   const interceptor = retrying(() => (message.amount = 9));
   const client = new Client(server.address, credentials.createInsecure(), { interceptors: [interceptor] });
-  ends.push(() => client.close());
+  atEnd(() => client.close());
   let count = 0;
   const serialize = ({ amount }: Payment): Buffer => Buffer.from(`pay ${amount} #${(count += 1)}`);
   expect(await typedCall(client, message, serialize)).toEqual({ text: 'done' });
@@ -113,7 +89,7 @@ test('a message is serialized once', async () => {
 test('a message that does not fit its type fails without an attempt', async () => {
   const server = await startServer();
   const client = new Client(server.address, credentials.createInsecure(), { interceptors: [retrying()] });
-  ends.push(() => client.close());
+  atEnd(() => client.close());
   const outcome = await typedCall(client, { amount: 5 }, () => {
     throw new Error('not an amount');
   });
@@ -138,7 +114,7 @@ test('a method definition that calls share keeps nothing of the call before', as
       methodDefinition: shared as CallProperties<unknown, unknown>['methodDefinition'],
     }),
   });
-  ends.push(() => client.close());
+  atEnd(() => client.close());
   await typedCall(client, message, shared.requestSerialize);
   message.amount = 6;
   await typedCall(client, message, shared.requestSerialize);
@@ -158,7 +134,7 @@ test('interceptors listed later see every attempt with the message as it is, tho
         },
       });
   const client = rawClient(server.address, [spy('outer'), retrying(), spy('inner')]);
-  ends.push(() => client.client.close());
+  atEnd(() => client.client.close());
   const outcome = await client.call(PATHS.safe, { message: Buffer.from('pay') });
   expect(outcome.text).toBe('done');
   expect(seen).toEqual(['outer pay', 'inner pay', 'inner pay', 'inner pay']);
@@ -174,7 +150,7 @@ test('what an interceptor below adds to one attempt is not in the next', async (
       },
     });
   const client = rawClient(server.address, [retrying(), adding]);
-  ends.push(() => client.client.close());
+  atEnd(() => client.client.close());
   await client.call(PATHS.safe);
   expect(server.arrivals.map((arrival) => arrival.metadata.get('token'))).toEqual([['fresh'], ['fresh'], ['fresh']]);
 });

@@ -1,57 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Metadata, status } from '@grpc/grpc-js';
-import { descriptorSet as ownDescriptorSet } from '../../src/gen/descriptor-set';
-import { CHANNEL_OPTIONS } from '../../src/idempotency/client/channel-options';
-import type { ClientOptions } from '../../src/idempotency/client/client-options';
 import type { ClientEvent } from '../../src/idempotency/events';
 import { readCallFailure } from '../../src/idempotency/client/idempotency-error';
-import { createClientInterceptor } from '../../src/idempotency/client/interceptor';
 import { loadPolicies } from '../../src/idempotency/policies/descriptor-set';
 import { createRequestIds } from '../../src/idempotency/request-id';
 import { changedDescriptorSet } from '../support/descriptor-set';
 import { startFaultyProxy } from '../support/faulty-proxy';
-import {
-  fail,
-  hang,
-  metadataOf,
-  type Outcome,
-  PATHS,
-  type RawClient,
-  rawClient,
-  type Reply,
-  type ScriptedServer,
-  startScriptedServer,
-  succeed,
-} from '../support/scripted-server';
+import { down, useScriptedClients } from '../support/scripted-client';
+import { fail, hang, metadataOf, type Outcome, PATHS, succeed } from '../support/scripted-server';
 
-const down = fail(status.UNAVAILABLE, 'down');
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-const ends: (() => void)[] = [];
-afterEach(() => ends.splice(0).forEach((end) => end()));
+const { clientOf, serve, setUp } = useScriptedClients();
 
 /** A UUIDv7 that was made so long ago. */
 const keyAged = (ageMs: number): Metadata =>
   metadataOf({ 'request-id': createRequestIds({ nowMs: () => Date.now() - ageMs })() });
-
-function clientOf(address: string, options: Partial<ClientOptions> & { readonly set?: Uint8Array }): RawClient {
-  const { set = ownDescriptorSet, ...others } = options;
-  const interceptor = createClientInterceptor({ policies: loadPolicies(set), initialBackoffMs: 1, ...others });
-  const client = rawClient(address, [interceptor], CHANNEL_OPTIONS);
-  ends.push(() => client.client.close());
-  return client;
-}
-
-async function setUp(
-  script: readonly Reply[],
-  options: Partial<ClientOptions> & { readonly set?: Uint8Array } = {},
-): Promise<{ server: ScriptedServer; client: RawClient }> {
-  const server = await startScriptedServer(...script);
-  ends.push(() => server.close());
-  return { server, client: clientOf(server.address, options) };
-}
 
 const failureOf = ({ error }: Outcome) => (error === null ? undefined : readCallFailure(error));
 
@@ -71,8 +37,8 @@ test.each<[string, number, number]>([
 });
 
 test('the max age is that of the method', async () => {
-  const set = changedDescriptorSet({ CreatePayment: { maxKeyAgeMs: HOUR_MS } });
-  const { server, client } = await setUp([down, succeed('done')], { set });
+  const policies = loadPolicies(changedDescriptorSet({ CreatePayment: { maxKeyAgeMs: HOUR_MS } }));
+  const { server, client } = await setUp([down, succeed('done')], { policies });
   const outcome = await client.call(PATHS.unknown, { metadata: keyAged(2 * HOUR_MS) });
   expect([server.arrivals.length, failureOf(outcome)?.why]).toEqual([1, 'key_expired']);
 });
@@ -125,11 +91,10 @@ test('a server that is away for longer than a key lives: nothing is sent once it
   const away = await startFaultyProxy(1, []);
   const port = Number(away.address.split(':')[1]);
   away.close();
-  const client = clientOf(`127.0.0.1:${port}`, { keyLifetimeMs: 600, attemptTimeoutMs: 250 });
+  const { client } = clientOf(`127.0.0.1:${port}`, { keyLifetimeMs: 600, attemptTimeoutMs: 250 });
   const call = client.call(PATHS.unknown, { metadata: metadataOf({ 'request-id': randomUUID() }) });
   await delay(900);
-  const server = await startScriptedServer({ port }, succeed('too late'));
-  ends.push(() => server.close());
+  const server = await serve({ port }, succeed('too late'));
   const outcome = await call;
   expect(failureOf(outcome)).toMatchObject({ why: 'key_expired', outcomeUnknown: true });
   // Once something else gets through, nothing of the call was left behind either.

@@ -2,15 +2,22 @@ import { randomUUID } from 'node:crypto';
 import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { credentials, status } from '@grpc/grpc-js';
-import { type CallEnd, type IdempotencyError, newRequestId } from '../../src/idempotency/index';
+import { type CallEnd, newRequestId } from '../../src/idempotency/index';
 import {
   createPaymentsClient,
   type PaymentsClient,
   type PaymentsClientOptions,
 } from '../../src/payments/payments-client';
 import { changedDescriptorSet } from '../support/descriptor-set';
+import { failureOf } from '../support/failure-of';
 import { createTestDatabase, type TestDatabase } from '../support/postgres';
-import { type ServiceProcess, type ServiceProcessOptions, startServiceProcess } from '../support/service-process';
+import {
+  type PreparedService,
+  prepareServiceProcess,
+  type ServiceProcess,
+  type ServiceProcessOptions,
+  startServiceProcess,
+} from '../support/service-process';
 
 // Processes of their own start slowly on a busy machine.
 jest.setTimeout(120_000);
@@ -21,6 +28,7 @@ const descriptorSet = Buffer.from(changedDescriptorSet({ CreatePayment: { leaseM
 let database: TestDatabase;
 let port: number;
 const processes: ServiceProcess[] = [];
+const prepared: PreparedService[] = [];
 const clients: PaymentsClient[] = [];
 
 beforeEach(async () => {
@@ -31,6 +39,7 @@ afterEach(async () => {
   for (const client of clients.splice(0)) client.close();
   const running = processes.splice(0);
   for (const service of running) service.kill('SIGKILL');
+  for (const next of prepared.splice(0)) next.kill();
   await Promise.all(running.map(({ exited }) => exited));
   await database.drop();
 });
@@ -43,12 +52,28 @@ async function freePort(): Promise<number> {
   return free;
 }
 
-async function start(options: Pick<ServiceProcessOptions, 'authorizerWaits' | 'environment'> = {}) {
-  const environment = { GRPC_PORT: String(port), ...options.environment };
-  const { connectionString } = database;
-  const service = await startServiceProcess({ connectionString, descriptorSet, ...options, environment });
+type StartOptions = Pick<ServiceProcessOptions, 'authorizerWaits' | 'environment'>;
+
+const withPort = (options: StartOptions): ServiceProcessOptions => ({
+  ...{ connectionString: database.connectionString, descriptorSet, ...options },
+  environment: { GRPC_PORT: String(port), ...options.environment },
+});
+
+async function start(options: StartOptions = {}): Promise<ServiceProcess> {
+  const service = await startServiceProcess(withPort(options));
   processes.push(service);
   return service;
+}
+
+/** The process that comes after: how long its code takes to load is the machine's affair and no part of an outage. */
+async function prepareNext(): Promise<() => Promise<ServiceProcess>> {
+  const next = await prepareServiceProcess(withPort({}));
+  prepared.push(next);
+  return async () => {
+    const service = await next.start();
+    processes.push(service);
+    return service;
+  };
 }
 
 function connect(options: Partial<PaymentsClientOptions> = {}): PaymentsClient {
@@ -61,28 +86,19 @@ const payment = () => ({
   ...{ orderId: randomUUID(), amountMinor: 1250n, currency: 'EUR', paymentMethod: 'tok_visa', metadata: {} },
 });
 
-const failureOf = (call: Promise<unknown>): Promise<IdempotencyError> =>
-  call.then(
-    () => Promise.reject(new Error('expected a failure')),
-    (error: IdempotencyError) => error,
-  );
-
 // Case J7.
 test('a server that is killed in mid-call and is back after 3 s: a keyed call ends OK, with one effect', async () => {
-  const service = await start({ authorizerWaits: true });
-  // How long the process takes to start is the machine's affair; from then on, 15 s are more than enough.
-  const payments = connect({ timeoutMs: 60_000 });
+  const [service, startNext] = await Promise.all([start({ authorizerWaits: true }), prepareNext()]);
+  const payments = connect();
   const ends: CallEnd[] = [];
   const call = payments.createPayment(payment(), {
-    ...{ requestId: newRequestId(), onEnd: (end: CallEnd) => void ends.push(end) },
+    ...{ requestId: newRequestId(), timeoutMs: 15_000, onEnd: (end: CallEnd) => void ends.push(end) },
   });
   await service.authorizerAsked(1);
   service.kill('SIGKILL');
   await delay(3_000);
-  await start();
-  const backAt = performance.now();
+  await startNext();
   expect((await call).payment?.state).toBeDefined();
-  expect(performance.now() - backAt).toBeLessThan(12_000);
   expect(await database.count('payments')).toBe(1);
   expect(await database.count("idempotency_record WHERE state = 'completed' AND attempt = 2")).toBe(1);
   // The one that was killed, and one once it was back: none was used up by waiting. One more if the lease still ran.
@@ -90,8 +106,8 @@ test('a server that is killed in mid-call and is back after 3 s: a keyed call en
 });
 
 test('a call that begins while the server is away waits for it, as one attempt', async () => {
-  const service = await start();
-  const payments = connect({ attemptTimeoutMs: 3_000, timeoutMs: 60_000 });
+  const [service, startNext] = await Promise.all([start(), prepareNext()]);
+  const payments = connect({ attemptTimeoutMs: 3_000, timeoutMs: 15_000 });
   await payments.listPayments({ pageSize: 1, pageToken: '', orderId: '' });
   service.kill('SIGKILL');
   await service.exited;
@@ -99,7 +115,7 @@ test('a call that begins while the server is away waits for it, as one attempt',
   const onEnd = (end: CallEnd) => void ends.push(end);
   const call = payments.createPayment(payment(), { requestId: newRequestId(), onEnd });
   await delay(1_500);
-  await start();
+  await startNext();
   await call;
   // One more if the attempt that left at last had waited for most of its time.
   expect(ends[0]?.attempts).toBeLessThanOrEqual(2);
@@ -155,15 +171,18 @@ test('a server that freezes in mid-call: finite time, and OK with one effect onc
 
 // Case J8.
 test('a server that is shut down by force in mid-call, and started again: OK with one effect', async () => {
-  const service = await start({ authorizerWaits: true, environment: { SHUTDOWN_GRACE_MS: '1' } });
-  const payments = connect({ timeoutMs: 60_000 });
+  const [service, startNext] = await Promise.all([
+    start({ authorizerWaits: true, environment: { SHUTDOWN_GRACE_MS: '1' } }),
+    prepareNext(),
+  ]);
+  const payments = connect({ timeoutMs: 15_000 });
   const call = payments.createPayment(payment(), { requestId: newRequestId() });
   await service.authorizerAsked(1);
   service.kill('SIGTERM');
   await delay(500);
   service.kill('SIGKILL');
   await service.exited;
-  await start();
+  await startNext();
   await call;
   expect(await database.count('payments')).toBe(1);
 });

@@ -1,104 +1,32 @@
-import {
-  credentials,
-  InterceptingCall,
-  type Interceptor,
-  type Metadata,
-  Server,
-  ServerCredentials,
-  type ServiceError,
-  status,
-} from '@grpc/grpc-js';
-import {
-  type CreatePaymentRequest,
-  PaymentsServiceService,
-  type PaymentsServiceServer,
-} from '../../src/gen/proto/payments/v1/payments';
+import { credentials, InterceptingCall, type Interceptor, status } from '@grpc/grpc-js';
+import { PaymentsServiceService } from '../../src/gen/proto/payments/v1/payments';
 import { IdempotencyError, newRequestId } from '../../src/idempotency/index';
-import { createPaymentsClient, type PaymentsClient } from '../../src/payments/payments-client';
+import { createPaymentsClient } from '../../src/payments/payments-client';
+import { HANGING, REQUEST, useCountingPayments } from '../support/counting-payments';
+import { failureOf } from '../support/failure-of';
 
-const request: CreatePaymentRequest = {
-  orderId: 'order-1',
-  amountMinor: 9_007_199_254_740_993n,
-  currency: 'EUR',
-  paymentMethod: 'card-1',
-  metadata: { note: 'first' },
-  clientSentAt: undefined,
-};
-
-interface Created {
-  readonly request: CreatePaymentRequest;
-  readonly metadata: Metadata;
-}
-
-let server: Server;
-let address: string;
-let created: Created[];
-let onCreate: () => void;
-let failures: number;
-let client: PaymentsClient;
-
-beforeEach(async () => {
-  created = [];
-  failures = 0;
-  onCreate = () => undefined;
-  const unused = (): void => undefined;
-  const handlers: PaymentsServiceServer = {
-    createPayment: (call, answer) => {
-      created.push(call);
-      onCreate();
-      if (created.length <= failures) answer({ code: status.UNAVAILABLE, details: 'down' });
-      else if (call.request.orderId !== 'hang') answer(null, { payment: undefined });
-    },
-    getPayment: (_, answer) => answer({ code: status.NOT_FOUND, details: 'no such payment' }),
-    refundPayment: unused,
-    listPayments: unused,
-    cancelPayment: unused,
-    updatePayment: unused,
-  };
-  server = new Server();
-  server.addService(PaymentsServiceService, handlers);
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
-      error ? reject(error) : resolve(bound),
-    );
-  });
-  address = `127.0.0.1:${port}`;
-  client = createPaymentsClient(address, { credentials: credentials.createInsecure(), initialBackoffMs: 1 });
-});
-
-afterEach(() => {
-  client.close();
-  server.forceShutdown();
-});
-
-const failureOf = (call: Promise<unknown>): Promise<ServiceError> =>
-  call.then(
-    () => Promise.reject(new Error('expected a failure')),
-    (error: ServiceError) => error,
-  );
+const used = useCountingPayments();
 
 describe('the time for an attempt', () => {
-  const hanging = { ...request, orderId: 'hang' };
-
   test('is that of the call, where it says one', async () => {
     const requestId = newRequestId();
-    const call = client.createPayment(hanging, { requestId, attemptTimeoutMs: 100, timeoutMs: 900 });
+    const call = used.client.createPayment(HANGING, { requestId, attemptTimeoutMs: 100, timeoutMs: 900 });
     expect((await failureOf(call)).code).toBe(status.DEADLINE_EXCEEDED);
-    expect(created.length).toBeGreaterThanOrEqual(2);
+    expect(used.created.length).toBeGreaterThanOrEqual(2);
   });
 
   test('is not counted where the call may be sent only once', async () => {
     const startedAt = performance.now();
-    await failureOf(client.createPayment(hanging, { attemptTimeoutMs: 50, timeoutMs: 400 }));
+    await failureOf(used.client.createPayment(HANGING, { attemptTimeoutMs: 50, timeoutMs: 400 }));
     expect(performance.now() - startedAt).toBeGreaterThan(300);
-    expect(created).toHaveLength(1);
+    expect(used.created).toHaveLength(1);
   });
 
   test.each([0, -1, NaN, Infinity, 201])('of %d is refused before anything is sent', async (attemptTimeoutMs) => {
-    const error = await failureOf(client.createPayment(request, { timeoutMs: 200, attemptTimeoutMs }));
+    const error = await failureOf(used.client.createPayment(REQUEST, { timeoutMs: 200, attemptTimeoutMs }));
     expect(error).toBeInstanceOf(TypeError);
     expect(error.message).toMatch(/^attemptTimeoutMs: expected more than 0 and at most timeoutMs \(200\), got/);
-    expect(created).toHaveLength(0);
+    expect(used.created).toHaveLength(0);
   });
 });
 
@@ -107,19 +35,22 @@ describe('settings of one method', () => {
   const insecure = { credentials: credentials.createInsecure(), initialBackoffMs: 1 };
 
   test('count for it alone', async () => {
-    failures = 9;
-    const own = createPaymentsClient(address, { ...insecure, methods: { [path]: { maxAttempts: 2, timeoutMs: 400 } } });
-    const error = await failureOf(own.createPayment(request, { requestId: newRequestId() }));
-    expect(created).toHaveLength(2);
+    used.failures = 9;
+    const own = createPaymentsClient(used.address, {
+      ...insecure,
+      methods: { [path]: { maxAttempts: 2, timeoutMs: 400 } },
+    });
+    const error = await failureOf(own.createPayment(REQUEST, { requestId: newRequestId() }));
+    expect(used.created).toHaveLength(2);
     expect(error.details).toContain('gave up after 2 attempts: no attempts left');
-    const tooLong = await failureOf(own.createPayment(request, { timeoutMs: 401 }));
+    const tooLong = await failureOf(own.createPayment(REQUEST, { timeoutMs: 401 }));
     expect(tooLong.message).toMatch(/^timeoutMs: expected more than 0 and at most the client's 400, got 401/);
     own.close();
   });
 
   test('of a method that is misspelt are refused', () => {
     const methods = { [`${path}s`]: {} };
-    expect(() => createPaymentsClient(address, { ...insecure, methods })).toThrow(
+    expect(() => createPaymentsClient(used.address, { ...insecure, methods })).toThrow(
       /CreatePayments\]: expected the path/,
     );
   });
@@ -127,9 +58,9 @@ describe('settings of one method', () => {
 
 describe('the error', () => {
   test('says why, how often, what is unknown and with which key to ask again', async () => {
-    failures = 9;
+    used.failures = 9;
     const requestId = newRequestId();
-    const error = await failureOf(client.createPayment(request, { requestId }));
+    const error = await failureOf(used.client.createPayment(REQUEST, { requestId }));
     expect(error).toBeInstanceOf(IdempotencyError);
     expect(error).toMatchObject({ name: 'IdempotencyError', code: status.UNAVAILABLE, why: 'attempts', attempts: 6 });
     expect(error).toMatchObject({ requestId, outcomeUnknown: true, retriable: true });
@@ -138,13 +69,13 @@ describe('the error', () => {
   });
 
   test('of an answer says that it is one', async () => {
-    const error = await failureOf(client.getPayment({ paymentId: 'none' }));
+    const error = await failureOf(used.client.getPayment({ paymentId: 'none' }));
     const answer = { why: 'answer', attempts: 1, outcomeUnknown: false, requestId: undefined, retriable: false };
     expect(error).toMatchObject(answer);
   });
 
   test('of a call that was cancelled before it was sent says that nothing happened', async () => {
-    const call = client.createPayment(request, { signal: AbortSignal.abort(), requestId: newRequestId() });
+    const call = used.client.createPayment(REQUEST, { signal: AbortSignal.abort(), requestId: newRequestId() });
     expect(await failureOf(call)).toMatchObject({ why: 'cancelled', attempts: 0, outcomeUnknown: false });
   });
 
@@ -158,9 +89,9 @@ describe('the error', () => {
           }),
       });
     const options = { credentials: credentials.createInsecure(), interceptors: [blunt], maxAttempts: 1 };
-    const wrapped = createPaymentsClient(address, options);
-    failures = 1;
-    const error = await failureOf(wrapped.createPayment(request, { requestId: newRequestId() }));
+    const wrapped = createPaymentsClient(used.address, options);
+    used.failures = 1;
+    const error = await failureOf(wrapped.createPayment(REQUEST, { requestId: newRequestId() }));
     wrapped.close();
     expect(error).toMatchObject({ code: status.UNAVAILABLE, outcomeUnknown: true, retriable: false });
   });
@@ -168,8 +99,8 @@ describe('the error', () => {
 
 test('a request is serialized once', async () => {
   const serialize = jest.spyOn(PaymentsServiceService.createPayment, 'requestSerialize');
-  const own = createPaymentsClient(address, { credentials: credentials.createInsecure() });
-  await own.createPayment(request, { requestId: newRequestId() });
+  const own = createPaymentsClient(used.address, { credentials: credentials.createInsecure() });
+  await own.createPayment(REQUEST, { requestId: newRequestId() });
   own.close();
   expect(serialize).toHaveBeenCalledTimes(1);
   serialize.mockRestore();

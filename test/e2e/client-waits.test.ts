@@ -1,42 +1,33 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Metadata, status } from '@grpc/grpc-js';
-import { descriptorSet } from '../../src/gen/descriptor-set';
-import { CHANNEL_OPTIONS } from '../../src/idempotency/client/channel-options';
 import type { ClientOptions } from '../../src/idempotency/client/client-options';
 import { readCallFailure } from '../../src/idempotency/client/idempotency-error';
-import { createClientInterceptor } from '../../src/idempotency/client/interceptor';
 import { createRetryBudget } from '../../src/idempotency/client/retry-budget';
-import { loadPolicies } from '../../src/idempotency/policies/descriptor-set';
 import { newRequestId } from '../../src/idempotency/request-id';
-import { metadataOf, PATHS, type RawClient, rawClient, startScriptedServer, succeed } from '../support/scripted-server';
+import { useScriptedClients } from '../support/scripted-client';
+import {
+  metadataOf,
+  PATHS,
+  type RawClient,
+  type ScriptedServer,
+  startScriptedServer,
+  succeed,
+} from '../support/scripted-server';
 
-const policies = loadPolicies(descriptorSet);
 const keyed = (): Metadata => metadataOf({ 'request-id': newRequestId() });
 
-const ends: (() => void)[] = [];
-afterEach(() => ends.splice(0).forEach((end) => end()));
+const { clientOf: clientAt, serve: serveAt } = useScriptedClients();
 
-function clientOf(port: number, options: Partial<ClientOptions> = {}): RawClient {
-  const client = rawClient(
-    `127.0.0.1:${port}`,
-    [createClientInterceptor({ policies, initialBackoffMs: 1, ...options })],
-    CHANNEL_OPTIONS,
-  );
-  ends.push(() => client.client.close());
-  return client;
-}
+const clientOf = (port: number, options?: Partial<ClientOptions>): RawClient =>
+  clientAt(`127.0.0.1:${port}`, options).client;
+
+const serve = (port: number): Promise<ScriptedServer> => serveAt({ port }, succeed('done'));
 
 async function freePort(): Promise<number> {
   const server = await startScriptedServer(succeed(''));
   server.close();
   return server.port;
-}
-
-async function serve(port: number) {
-  const server = await startScriptedServer({ port }, succeed('done'));
-  ends.push(() => server.close());
-  return server;
 }
 
 test('a call waits for a connection, and that uses up neither attempts nor budget', async () => {

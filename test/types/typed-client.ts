@@ -1,6 +1,14 @@
 import { credentials } from '@grpc/grpc-js';
 import type { CreatePaymentResponse, PaymentsServiceService } from '../../src/gen/proto/payments/v1/payments';
-import { type CallEnd, type CallSettings, createPromiseClient, type PromiseClient } from '../../src/idempotency/index';
+import {
+  type AnswerWithTrailers,
+  type CallEnd,
+  type CallSettings,
+  createPromiseClient,
+  type PromiseClient,
+  type PromiseMethod,
+  withTrailers,
+} from '../../src/idempotency/index';
 import type { PaymentsClient } from '../../src/payments/payments-client';
 import { type Book, type Receipt, ShelfService } from '../support/foreign-service';
 
@@ -17,7 +25,12 @@ export type Claims = [
   Holds<Same<ReturnType<PaymentsClient['createPayment']>, Promise<CreatePaymentResponse>>>,
   Holds<Same<keyof PaymentsClient, keyof PaymentsServiceService | 'close'>>,
   Holds<Same<Parameters<NonNullable<CallSettings['onEnd']>>, [end: CallEnd]>>,
+  Holds<Same<ReturnType<typeof putBookOf>, PromiseMethod<Book, AnswerWithTrailers<Receipt>>>>,
+  Holds<Same<AnswerWithTrailers<Receipt>['response'], Receipt>>,
 ];
+
+/** Nothing is said here of what comes out: that is to be found out from what goes in. */
+export const putBookOf = (shelf: Shelf) => withTrailers(shelf.putBook);
 
 /**
  * What the compiler must say of the typed client; never called. `tsc --noEmit` is what runs these tests: a line that is
@@ -42,6 +55,17 @@ export const typedClient = (shelf: Shelf, settings: CallSettings): void => {
   void shelf.putBook({ title: 'Kürk Mantolu Madonna', copies: 1n }, { maxAttempts: 2 });
   // @ts-expect-error: the answer has no such field
   void shelf.putBook({ title: 'Kürk Mantolu Madonna', copies: 1n }).then(({ title }) => void title);
+  const putBook = putBookOf(shelf);
+  // @ts-expect-error: the response is a field of the whole answer
+  void putBook({ title: 'Kürk Mantolu Madonna', copies: 1n }).then(({ shelf: number }) => void number);
+  void putBook({ title: 'Kürk Mantolu Madonna', copies: 1n }).then(({ response, replayed }) => [
+    response.shelf,
+    replayed,
+  ]);
+  // @ts-expect-error: a field is missing
+  void putBook({ title: 'Kürk Mantolu Madonna' });
+  // @ts-expect-error: a client is not a method
+  void withTrailers(shelf);
   // @ts-expect-error: how a call ended is to be read
   void shelf.putBook({ title: 'Kürk Mantolu Madonna', copies: 1n }, { onEnd: (end) => (end.replayed = false) });
   // @ts-expect-error: there is no safe guess at the policies of a service

@@ -21,7 +21,9 @@ function clientOf(found: Payment | Error | undefined, { attempts = 2, error = fa
     requestIdName: 'request-id',
     client: {
       updatePayment: (_, settings) => {
-        settings?.onEnd?.({ replayed: false, expiresAt: undefined, attempts, trailers: error.metadata });
+        settings?.onEnd?.({
+          ...{ replayed: false, expiresAt: undefined, attempts, requestId: undefined, trailers: error.metadata },
+        });
         return Promise.reject(error);
       },
       getPayment: (_, settings) => {

@@ -1,120 +1,125 @@
-import { type InterceptorOptions, type NextCall, status } from '@grpc/grpc-js';
+import { type InterceptorOptions, type Metadata, type NextCall, status } from '@grpc/grpc-js';
 import type { StopReason } from '../events';
 import type { Level } from '../policy';
 import { PREVIOUS_ATTEMPTS } from '../wire/metadata';
-import { type Answer, localAnswer, type Request, sendAttempt, type UnderlyingCall } from './attempt';
+import { type Answer, Attempt, type AttemptOwner, localAnswer, type UnderlyingCall } from './attempt';
 import { isOwnTimeout, neverLeft } from './attempt-timeout';
-import { type Deadline, deadlineIn, isParentCancelled } from './call-deadline';
+import { type Deadline, deadlineIn, isParentCancelled, monotonicNow } from './call-deadline';
 import { readExpiry } from './call-end';
 import { type CallFailure, callFailure, type FailureReason, mayHideSuccess } from './call-failure';
-import type { CallKey } from './call-key';
+import { type CallKey, readCallKey } from './call-key';
 import type { CallLimits } from './call-limits';
 import type { ClientSettings } from './client-options';
+import { keyLifetime } from './key-lifetime';
 import { decideRetry, mayBeSentTwice } from './retry-decision';
 import { stopStatus } from './stop-status';
 
-/** What the attempts of one call have in common. */
-export interface SequenceFacts {
+/** A call as its attempts need it: what they have in common, and whom to tell. */
+export interface SequencedCall {
   readonly options: InterceptorOptions;
   readonly nextCall: NextCall;
   readonly settings: ClientSettings;
   readonly limits: CallLimits;
-  readonly request: Request;
-  readonly level: Level;
-  readonly key: CallKey;
   /** When the call with all its attempts has to be over. */
   readonly deadline: Deadline;
-  /** When the key may not be sent any more. */
-  readonly keyLifetime: Deadline;
-}
-
-/** Told the end of a sequence; `failure` is undefined where the call succeeded. */
-export type OnSequenceEnd = (answer: Answer, failure: CallFailure | undefined) => void;
-
-interface RunningAttempt {
-  readonly deadline: Deadline;
-  /** Whether its time is all that was left to the call. */
-  readonly isLast: boolean;
+  /** Told the end, once; `failure` is undefined where the call succeeded. */
+  finish(answer: Answer, failure: CallFailure | undefined): void;
 }
 
 /**
  * The attempts of one call: sends one, asks `decideRetry` what follows, waits, sends the next. At any time one attempt
  * is running, or the next is awaited, or the end was told.
  */
-export class AttemptSequence {
+export class AttemptSequence implements AttemptOwner {
   /** Attempts that were begun. */
   sent = 0;
-  private running: UnderlyingCall | undefined;
-  private timer: NodeJS.Timeout | undefined;
+  private running: Attempt | undefined = undefined;
+  private timer: NodeJS.Timeout | undefined = undefined;
   private isCancelled = false;
   /** The last failure that somebody else than our own clock made. */
-  private lastReal: Answer | undefined;
+  private lastReal: Answer | undefined = undefined;
   /** Whether an attempt before the last one may have taken effect. */
   private maybeDoneBefore = false;
+  private readonly level: Level;
+  private readonly key: CallKey;
   private readonly mayBeSentTwice: boolean;
-  private readonly path: string;
+  /** When the key may not be sent any more. */
   private keyLifetime: Deadline;
 
-  /** @param onEnd called once, with what the caller gets */
+  /**
+   * @param metadata of every attempt, and nobody else's
+   * @param message likewise
+   */
   constructor(
-    private readonly facts: SequenceFacts,
-    private readonly onEnd: OnSequenceEnd,
+    private readonly call: SequencedCall,
+    private readonly metadata: Metadata,
+    private readonly message: unknown,
   ) {
-    this.path = facts.options.method_definition.path;
-    this.mayBeSentTwice = mayBeSentTwice({ level: facts.level, hasKey: facts.key.kind === 'key' });
-    this.keyLifetime = facts.keyLifetime;
+    const { settings } = call;
+    const policy = settings.policies.get(this.path);
+    this.level = policy?.level ?? 'UNKNOWN';
+    this.key = readCallKey(policy, metadata.get(settings.requestIdName));
+    this.mayBeSentTwice = mayBeSentTwice(this.level, this.key.kind === 'key');
+    this.keyLifetime = keyLifetime(this.key, policy, settings.keyLifetimeMs);
   }
 
   /** Sends the next attempt, unless time is up or nobody waits for it. */
   begin(): void {
-    const { options, nextCall, limits, request, deadline } = this.facts;
+    const { options, nextCall, limits, deadline } = this.call;
     if (isParentCancelled(options)) {
       return this.fail(localAnswer(status.CANCELLED, 'Cancelled by parent call'), 'cancelled');
     }
-    const remainingMs = deadline.remainingMs();
+    const now = monotonicNow();
+    const remainingMs = deadline.remainingMs(now);
     if (remainingMs <= 0) return this.stop('deadline', timeIsUp());
-    const keyRemainingMs = this.keyLifetime.remainingMs();
+    const keyRemainingMs = this.keyLifetime.remainingMs(now);
     if (keyRemainingMs <= 0 && this.sent > 0) return this.stop('key_expired', timeIsUp());
     const attemptMs = this.mayBeSentTwice
       ? // An attempt may wait for a connection: it must not leave later than its key may. A call that begins with an old
         // key asks what became of it, which is the server's to say.
         Math.min(limits.attemptTimeoutMs, remainingMs, keyRemainingMs > 0 ? keyRemainingMs : Infinity)
       : remainingMs;
-    const metadata = request.metadata.clone();
+    const metadata = this.metadata.clone();
     if (this.sent > 0) metadata.set(PREVIOUS_ATTEMPTS, String(this.sent));
+    let underlying: UnderlyingCall;
     try {
-      this.running = nextCall({ ...options, deadline: Date.now() + attemptMs });
+      underlying = nextCall({ ...options, deadline: Date.now() + attemptMs });
     } catch (error) {
       // A channel that was closed meanwhile throws, and nobody above a timer could catch it.
       const text = error instanceof Error ? error.message : String(error);
       return this.stop('channel', localAnswer(status.INTERNAL, `The attempt could not be started: ${text}`));
     }
     this.sent += 1;
-    const attempt = { deadline: deadlineIn(attemptMs), isLast: attemptMs >= remainingMs };
-    sendAttempt(this.running, { metadata, message: request.message }, (answer) => this.onAnswer(answer, attempt));
+    const isLast = attemptMs >= remainingMs;
+    this.running = new Attempt(underlying, isLast ? deadline : deadlineIn(attemptMs, now), isLast, this);
+    this.running.send(metadata, this.message);
   }
 
   /** Ends the sequence: nothing is sent any more. */
   cancel(code: status, details: string): void {
     this.isCancelled = true;
-    if (this.running !== undefined) return this.running.cancelWithStatus(code, details);
+    if (this.running !== undefined) return this.running.call.cancelWithStatus(code, details);
     clearTimeout(this.timer);
     this.fail(localAnswer(code, details), 'cancelled');
   }
 
   /** Where the running attempt goes; undefined between attempts. */
   get current(): UnderlyingCall | undefined {
-    return this.running;
+    return this.running?.call;
   }
 
-  private onAnswer(answer: Answer, attempt: RunningAttempt): void {
+  /** Part of this class's work, not of its use: told by its attempts. */
+  onAnswer(answer: Answer, attempt: Attempt): void {
     this.running = undefined;
-    const { settings, limits, level, key, deadline } = this.facts;
+    if (answer.status.code !== status.OK) return this.onFailure(answer, attempt);
+    if (this.call.settings.retryBudget.earn()) this.tellBudget();
+    this.call.finish(answer, undefined);
+  }
+
+  private onFailure(answer: Answer, attempt: Attempt): void {
+    const { settings, limits, deadline } = this.call;
+    const { level, key } = this;
     const { retryBudget } = settings;
-    if (answer.status.code === status.OK) {
-      if (retryBudget.earn()) this.tellBudget();
-      return this.onEnd(answer, undefined);
-    }
     if (this.isCancelled) return this.fail(answer, 'cancelled');
     const ranOutOfTime = isOwnTimeout(answer.status, attempt.deadline);
     if (ranOutOfTime && !attempt.isLast && this.mayWaitOn() && neverLeft(answer.status)) {
@@ -147,7 +152,7 @@ export class AttemptSequence {
   }
 
   private mayWaitOn(): boolean {
-    return this.mayBeSentTwice && this.facts.deadline.remainingMs() > 0 && this.keyLifetime.remainingMs() > 0;
+    return this.mayBeSentTwice && this.call.deadline.remainingMs() > 0 && this.keyLifetime.remainingMs() > 0;
   }
 
   /** A server that says until when it keeps the key knows it better than its proto. */
@@ -161,21 +166,21 @@ export class AttemptSequence {
   /** Gives up with the last real error, or with `answer` where there was none. */
   private stop(why: StopReason, answer: Answer): void {
     if (this.sent === 0) return this.fail(answer, why);
-    const { key, settings } = this.facts;
+    const { key, call } = this;
+    const { settings } = call;
     const real = this.lastReal ?? answer;
     const failure = this.failureOf(answer, why);
-    const call = { ...failure, path: this.path, why, key, requestIdName: settings.requestIdName };
+    const stopped = { ...failure, path: this.path, why, key, requestIdName: settings.requestIdName };
     settings.onEvent({ type: 'retry_refused', path: this.path, reason: why });
-    this.onEnd({ ...real, status: stopStatus(real.status, call) }, failure);
+    call.finish({ ...real, status: stopStatus(real.status, stopped) }, failure);
   }
 
   private fail(answer: Answer, why: FailureReason): void {
-    this.onEnd(answer, this.failureOf(answer, why));
+    this.call.finish(answer, this.failureOf(answer, why));
   }
 
   private failureOf({ status: last }: Answer, why: FailureReason): CallFailure {
-    const { level, key } = this.facts;
-    const { sent: attempts, maybeDoneBefore } = this;
+    const { level, key, sent: attempts, maybeDoneBefore } = this;
     const requestId = key.kind === 'key' ? key.text : undefined;
     return callFailure({
       ...{ level, requestId, attempts, why, status: last, maybeDoneBefore },
@@ -184,8 +189,12 @@ export class AttemptSequence {
   }
 
   private tellBudget(): void {
-    const { retryBudget, onEvent } = this.facts.settings;
+    const { retryBudget, onEvent } = this.call.settings;
     onEvent({ type: 'retry_budget', target: retryBudget.target, tokens: retryBudget.tokens });
+  }
+
+  private get path(): string {
+    return this.call.options.method_definition.path;
   }
 }
 

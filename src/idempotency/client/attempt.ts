@@ -1,13 +1,8 @@
 import { Metadata, type NextCall, type status, type StatusObject } from '@grpc/grpc-js';
+import type { Deadline } from './call-deadline';
 
 /** The rest of the interceptor chain, down to the channel. */
 export type UnderlyingCall = ReturnType<NextCall>;
-
-/** A whole unary request. */
-export interface Request {
-  readonly metadata: Metadata;
-  readonly message: unknown;
-}
 
 /** Everything that came back for one attempt. */
 export interface Answer {
@@ -23,28 +18,56 @@ export function localAnswer(code: status, details: string): Answer {
   return { metadata: undefined, message: null, status: { code, details, metadata: new Metadata() } };
 }
 
+/** Who sent an attempt. */
+export interface AttemptOwner {
+  /** Told once, when the status is there. */
+  onAnswer(answer: Answer, attempt: Attempt): void;
+}
+
 /**
- * Sends a request and calls back once, when the status is there. Nothing is passed on before: a message whose trailers never
- * come belongs to a failed attempt.
+ * One attempt: sends a request and tells its owner what came back. Nothing is passed on before the status: a message whose
+ * trailers never come belongs to a failed attempt.
  */
-export function sendAttempt(call: UnderlyingCall, request: Request, onAnswer: (answer: Answer) => void): void {
-  let metadata: Metadata | undefined;
-  let message: unknown = null;
-  let isOver = false;
-  call.start(request.metadata, {
-    onReceiveMetadata: (received) => {
-      metadata = received;
-    },
-    onReceiveMessage: (received: unknown) => {
-      message = received;
-    },
-    onReceiveStatus: (received) => {
-      // An asynchronous interceptor below may hand a status on twice.
-      if (isOver) return;
-      isOver = true;
-      onAnswer({ metadata, message, status: received });
-    },
-  });
-  call.sendMessage(request.message);
-  call.halfClose();
+export class Attempt {
+  private metadata: Metadata | undefined = undefined;
+  private message: unknown = null;
+  private owner: AttemptOwner | undefined;
+
+  /**
+   * @param deadline when its time is over
+   * @param isLast whether its time is all that was left to the call
+   */
+  constructor(
+    readonly call: UnderlyingCall,
+    readonly deadline: Deadline,
+    readonly isLast: boolean,
+    owner: AttemptOwner,
+  ) {
+    this.owner = owner;
+  }
+
+  send(metadata: Metadata, message: unknown): void {
+    // grpc-js takes any object with these methods for a listener; one less is made for each call.
+    this.call.start(metadata, this);
+    this.call.sendMessage(message);
+    this.call.halfClose();
+  }
+
+  onReceiveMetadata(received: Metadata): void {
+    this.metadata = received;
+  }
+
+  onReceiveMessage(received: unknown): void {
+    this.message = received;
+  }
+
+  onReceiveStatus(received: StatusObject): void {
+    const { owner, metadata, message } = this;
+    // An asynchronous interceptor below may hand a status on twice.
+    if (owner === undefined) return;
+    // grpc-js and Node hold on to a call that is over for a while: they shall not hold what is its caller's.
+    this.owner = undefined;
+    this.message = null;
+    owner.onAnswer({ metadata, message, status: received }, this);
+  }
 }

@@ -1,20 +1,32 @@
 import { performance } from 'node:perf_hooks';
 import { type InterceptorOptions, propagate } from '@grpc/grpc-js';
 
-/** A moment on a clock that nobody sets. */
+/** Milliseconds by the clock that deadlines are on, which nobody sets. */
+export function monotonicNow(): number {
+  return performance.now();
+}
+
+/** A moment on that clock. */
 export class Deadline {
-  /** @param endsAt by `performance.now()` */
+  /** @param endsAt by `monotonicNow` */
   constructor(private readonly endsAt: number) {}
 
-  /** What is left, milliseconds; 0 or less once it is over. */
-  remainingMs(): number {
-    return this.endsAt - performance.now();
+  /**
+   * What is left, milliseconds; 0 or less once it is over.
+   *
+   * @param now by `monotonicNow`
+   */
+  remainingMs(now = monotonicNow()): number {
+    return this.endsAt - now;
   }
 }
 
+/** What has no end. */
+export const NEVER = new Deadline(Infinity);
+
 /** The deadline that is so many milliseconds from now. */
-export function deadlineIn(milliseconds: number): Deadline {
-  return new Deadline(performance.now() + milliseconds);
+export function deadlineIn(milliseconds: number, now = monotonicNow()): Deadline {
+  return new Deadline(now + milliseconds);
 }
 
 /**

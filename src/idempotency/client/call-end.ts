@@ -10,6 +10,8 @@ export interface CallEnd {
   readonly expiresAt: Date | undefined;
   /** Attempts that were sent; 0 where the call ended before the first. */
   readonly attempts: number;
+  /** The key that the call was sent with; undefined where it had none. */
+  readonly requestId: string | undefined;
   /** Everything that came with the status; empty where no server had a word in it. */
   readonly trailers: Metadata;
 }
@@ -20,10 +22,17 @@ export interface CallEnd {
  */
 export type EndStatus = StatusObject & ({ readonly attempts: number } | CallFailure);
 
-/** Reads the end of a call. An interceptor that answers by itself leaves the attempts out. */
-export function readCallEnd({ metadata, attempts = 0 }: StatusObject & { readonly attempts?: number }): CallEnd {
-  const replayed = metadata.get(REPLAYED)[0] === 'true';
-  return { replayed, expiresAt: readExpiry(metadata), attempts, trailers: metadata };
+/** Reads the end of a call that was sent with this key. An interceptor that answers by itself leaves the attempts out. */
+export function readCallEnd(
+  { metadata, attempts = 0 }: StatusObject & { readonly attempts?: number },
+  requestId: string | undefined,
+): CallEnd {
+  return { replayed: readReplayed(metadata), expiresAt: readExpiry(metadata), attempts, requestId, trailers: metadata };
+}
+
+/** Whether trailers say that an answer was recorded by an earlier attempt. */
+export function readReplayed(trailers: Metadata): boolean {
+  return trailers.get(REPLAYED)[0] === 'true';
 }
 
 /** Until when an answer is kept; undefined where its trailers don't say, or say no time. */

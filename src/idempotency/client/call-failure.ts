@@ -3,7 +3,7 @@ import { ERROR_DOMAIN } from '../errors';
 import type { StopReason } from '../events';
 import type { Level } from '../policy';
 import { readErrorDetails } from '../wire/error-details';
-import { REPLAYED } from '../wire/metadata';
+import { readReplayed } from './call-end';
 import { hasNoHeaders } from './failure';
 
 /**
@@ -93,7 +93,7 @@ export function mayHideSuccess(failed: StatusObject): boolean {
 
 /** Whether an error was read from the record of the key, so that it tells of earlier attempts too. */
 function isOfTheRecord({ metadata }: StatusObject): boolean {
-  if (metadata.get(REPLAYED)[0] === 'true') return true;
+  if (readReplayed(metadata)) return true;
   const { domain, reason } = readErrorDetails(metadata);
   return domain === ERROR_DOMAIN && reason === 'RESPONSE_NOT_RECORDED';
 }

@@ -1,5 +1,5 @@
 import type { Metadata } from '@grpc/grpc-js';
-import { parseKey } from '../key';
+import { readKeyText } from '../key';
 import { keyFormatOf } from './call-key';
 import type { ClientSettings } from './client-options';
 
@@ -22,7 +22,7 @@ export function checkKey(
   }
   const values = requestId === undefined ? inMetadata : [requestId];
   if (values.length === 0) return;
-  const reading = parseKey(values, keyFormatOf(policies.get(path)));
+  const reading = readKeyText(values, keyFormatOf(policies.get(path)));
   switch (reading.kind) {
     case 'key':
       return;

@@ -1,4 +1,5 @@
 import type { Metadata, ServiceError, status } from '@grpc/grpc-js';
+import { readExpiry, readReplayed } from './call-end';
 import type { CallFailure, FailureReason } from './call-failure';
 
 /**
@@ -14,6 +15,10 @@ export class IdempotencyError extends Error implements ServiceError, CallFailure
   readonly details: string;
   /** The trailers of the server: `readErrorDetails` reads them. */
   readonly metadata: Metadata;
+  /** Whether the error was recorded by an earlier attempt. */
+  readonly replayed: boolean;
+  /** Until when it is kept at least; undefined where it is not. */
+  readonly expiresAt: Date | undefined;
   readonly attempts: number;
   readonly why: FailureReason;
   readonly outcomeUnknown: boolean;
@@ -27,6 +32,8 @@ export class IdempotencyError extends Error implements ServiceError, CallFailure
     this.code = error.code;
     this.details = error.details;
     this.metadata = error.metadata;
+    this.replayed = readReplayed(error.metadata);
+    this.expiresAt = readExpiry(error.metadata);
     this.attempts = failure.attempts;
     this.why = failure.why;
     this.outcomeUnknown = failure.outcomeUnknown;

@@ -1,5 +1,5 @@
 import { type MethodPolicy, POLICY_DEFAULTS } from '../policy';
-import { type Deadline, deadlineIn } from './call-deadline';
+import { type Deadline, deadlineIn, NEVER } from './call-deadline';
 import type { CallKey } from './call-key';
 
 /**
@@ -15,7 +15,7 @@ export function keyLifetime(
   policy: Pick<MethodPolicy, 'maxKeyAgeMs' | 'retentionMs'> = POLICY_DEFAULTS,
   keyLifetimeMs: number | undefined,
 ): Deadline {
-  if (key.kind !== 'key') return deadlineIn(Infinity);
+  if (key.kind !== 'key') return NEVER;
   const shortenedMs = keyLifetimeMs ?? Infinity;
   if (key.atMs === undefined) return deadlineIn(Math.min(policy.retentionMs, shortenedMs));
   return deadlineIn(key.atMs + Math.min(policy.maxKeyAgeMs, shortenedMs) - Date.now());

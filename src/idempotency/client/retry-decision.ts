@@ -43,7 +43,7 @@ export type RetrySettings = Pick<CallLimits, 'maxAttempts'> &
 export function decideRetry(facts: RetryFacts, settings: RetrySettings): RetryDecision {
   const failure = readFailure(facts.status, facts.ranOutOfTime);
   if (failure.kind === 'final') return { kind: 'answer' };
-  if (!mayBeSentTwice(facts)) return { kind: 'stop', why: 'no_request_id' };
+  if (!mayBeSentTwice(facts.level, facts.hasKey)) return { kind: 'stop', why: 'no_request_id' };
   if (facts.attempts >= settings.maxAttempts) return { kind: 'stop', why: 'attempts' };
   const advice = readRetryAdvice(facts.status.metadata);
   if (advice.kind === 'stop') return advice;
@@ -55,7 +55,7 @@ export function decideRetry(facts: RetryFacts, settings: RetrySettings): RetryDe
 }
 
 /** Whether a second arrival of the call is safe: by its level, or by its key. */
-export function mayBeSentTwice({ level, hasKey }: Pick<RetryFacts, 'level' | 'hasKey'>): boolean {
+export function mayBeSentTwice(level: Level, hasKey: boolean): boolean {
   switch (level) {
     case 'NO_SIDE_EFFECTS':
     case 'IDEMPOTENT':

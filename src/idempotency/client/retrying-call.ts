@@ -1,14 +1,13 @@
 import { type InterceptorOptions, type Metadata, type NextCall, status, type StatusObject } from '@grpc/grpc-js';
 import { type Answer, localAnswer, type UnderlyingCall } from './attempt';
-import { AttemptSequence } from './attempt-sequence';
+import { AttemptSequence, type SequencedCall } from './attempt-sequence';
 import type { EndStatus } from './call-end';
 import { callDeadline, type Deadline } from './call-deadline';
 import { type CallFailure, callFailure, type FailureReason } from './call-failure';
 import { readCallKey } from './call-key';
 import { type CallLimits, limitsOfCall } from './call-limits';
 import type { ClientSettings } from './client-options';
-import { freezeRequest } from './freeze-request';
-import { keyLifetime } from './key-lifetime';
+import { freezeRequest, type FrozenMessage } from './freeze-request';
 
 type Listener = NonNullable<Parameters<UnderlyingCall['start']>[1]>;
 type MessageContext = Parameters<UnderlyingCall['sendMessageWithContext']>[0];
@@ -17,21 +16,21 @@ type MessageContext = Parameters<UnderlyingCall['sendMessageWithContext']>[0];
  * One unary call as its caller sees it: collects the request, freezes it, has it sent as often as it takes, and passes up
  * one answer, whole and in order (gRFC L5).
  */
-export class RetryingCall implements UnderlyingCall {
-  private readonly limits: CallLimits;
-  private readonly deadline: Deadline;
-  private listener: Listener | undefined;
-  private metadata: Metadata | undefined;
-  private message: unknown = null;
-  private releaseMessage: () => void = () => undefined;
-  private attempts: AttemptSequence | undefined;
+export class RetryingCall implements UnderlyingCall, SequencedCall {
+  readonly limits: CallLimits;
+  readonly deadline: Deadline;
+  private listener: Listener | undefined = undefined;
+  private metadata: Metadata | undefined = undefined;
+  private frozen: FrozenMessage | undefined = undefined;
+  private attempts: AttemptSequence | undefined = undefined;
   private isCancelling = false;
-  private end: { readonly answer: Answer; readonly failure: CallFailure | undefined } | undefined;
+  private answer: Answer | undefined = undefined;
+  private failure: CallFailure | undefined = undefined;
 
   constructor(
-    private readonly options: InterceptorOptions,
-    private readonly nextCall: NextCall,
-    private readonly settings: ClientSettings,
+    readonly options: InterceptorOptions,
+    readonly nextCall: NextCall,
+    readonly settings: ClientSettings,
   ) {
     this.limits = limitsOfCall(settings.limitsOf(options.method_definition.path), options);
     this.deadline = callDeadline(options, this.limits.timeoutMs);
@@ -45,15 +44,14 @@ export class RetryingCall implements UnderlyingCall {
     }
     this.listener = listener;
     // An outer interceptor may have held the start back until after a cancel.
-    if (this.end !== undefined) this.deliver();
+    if (this.answer !== undefined) this.deliver();
   }
 
   sendMessageWithContext(context: MessageContext, message: unknown): void {
     const frozen = freezeRequest(this.options.method_definition, message);
     switch (frozen.kind) {
       case 'frozen':
-        this.message = message;
-        this.releaseMessage = frozen.release;
+        this.frozen = frozen;
         break;
       case 'unserializable':
         this.failUnsent(unserializable(frozen.error), 'unserializable');
@@ -63,19 +61,19 @@ export class RetryingCall implements UnderlyingCall {
   }
 
   sendMessage(message: unknown): void {
-    this.sendMessageWithContext({}, message);
+    this.sendMessageWithContext(NO_CONTEXT, message);
   }
 
   halfClose(): void {
     // grpc-js would send a call that is cancelled in the tick that made it, and tell its caller CANCELLED.
-    process.nextTick(() => this.beginAttempts());
+    process.nextTick(beginAttempts, this);
   }
 
   /** Nothing to do: an attempt of a unary call reads by itself. */
   startRead(): void {}
 
   cancelWithStatus(code: status, details: string): void {
-    if (this.end !== undefined) return;
+    if (this.answer !== undefined) return;
     if (this.attempts === undefined) return this.failUnsent(localAnswer(code, details), 'cancelled');
     this.isCancelling = true;
     this.attempts.cancel(code, details);
@@ -90,16 +88,10 @@ export class RetryingCall implements UnderlyingCall {
     return this.attempts?.current?.getAuthContext() ?? null;
   }
 
-  private beginAttempts(): void {
-    if (this.end !== undefined || this.metadata === undefined) return;
-    const { options, nextCall, settings, limits, metadata, message, deadline } = this;
-    const policy = settings.policies.get(options.method_definition.path);
-    const key = readCallKey(policy, metadata.get(settings.requestIdName));
-    const request = { metadata, message };
-    const level = policy?.level ?? 'UNKNOWN';
-    const lifetime = keyLifetime(key, policy, settings.keyLifetimeMs);
-    const facts = { options, nextCall, settings, limits, request, level, key, deadline, keyLifetime: lifetime };
-    this.attempts = new AttemptSequence(facts, (ended, failure) => this.finish(ended, failure));
+  /** Sends the first attempt, unless the call is over already. */
+  begin(): void {
+    if (this.answer !== undefined || this.metadata === undefined) return;
+    this.attempts = new AttemptSequence(this, this.metadata, this.frozen?.message ?? null);
     this.attempts.begin();
   }
 
@@ -112,9 +104,11 @@ export class RetryingCall implements UnderlyingCall {
     this.finish(answer, callFailure({ ...nothingSent, level, requestId, why }));
   }
 
-  private finish(answer: Answer, failure: CallFailure | undefined): void {
-    this.end = { answer, failure };
-    this.releaseMessage();
+  /** Part of this class's work, not of its use: told by its attempts. */
+  finish(answer: Answer, failure: CallFailure | undefined): void {
+    this.answer = answer;
+    this.failure = failure;
+    this.frozen?.release();
     const { path } = this.options.method_definition;
     this.settings.onEvent({ type: 'call', path, attempts: this.attempts?.sent ?? 0, code: answer.status.code });
     // Like grpc-js: the callback never runs inside a call of the caller's own, such as cancel().
@@ -123,14 +117,19 @@ export class RetryingCall implements UnderlyingCall {
   }
 
   private deliver(): void {
-    const { listener } = this;
-    if (listener === undefined || this.end === undefined) return;
-    const { answer, failure } = this.end;
+    const { listener, answer, failure } = this;
+    if (listener === undefined || answer === undefined) return;
     this.listener = undefined;
     if (answer.metadata !== undefined) listener.onReceiveMetadata?.(answer.metadata);
     listener.onReceiveMessage?.(answer.status.code === status.OK ? answer.message : null);
-    listener.onReceiveStatus?.(endStatus(answer.status, failure ?? { attempts: this.attempts?.sent ?? 0 }));
+    listener.onReceiveStatus?.(endStatus(answer.status, failure, this.attempts?.sent ?? 0));
   }
+}
+
+const NO_CONTEXT: MessageContext = {};
+
+function beginAttempts(call: RetryingCall): void {
+  call.begin();
 }
 
 /** As grpc-js says it; its callback's error has the cause. */
@@ -140,6 +139,8 @@ function unserializable(cause: Error): Answer {
   return { ...answer, status: caused };
 }
 
-function endStatus(ended: StatusObject, known: CallFailure | { readonly attempts: number }): EndStatus {
-  return { ...ended, ...known };
+function endStatus(ended: StatusObject, failure: CallFailure | undefined, attempts: number): EndStatus {
+  if (failure !== undefined) return { ...ended, ...failure };
+  // Field by field, as a success has no others: to copy an object whole costs more than all the rest here.
+  return { code: ended.code, details: ended.details, metadata: ended.metadata, attempts };
 }

@@ -47,6 +47,7 @@ export async function sendTypedCall(
   const metadata = given?.clone() ?? new Metadata();
   checkKey(settings, method.path, metadata, requestId);
   if (requestId !== undefined) metadata.set(settings.requestIdName, requestId);
+  const sentKey = metadata.get(settings.requestIdName)[0]?.toString();
   if (signal?.aborted) throw cancelledBeforeSending(requestId);
   const serialize = method.requestSerialize as (request: unknown) => Buffer;
   const options: LimitedOptions<CallOptions> = {
@@ -67,7 +68,7 @@ export async function sendTypedCall(
     const running = client.makeUnaryRequest(path, serialize, responseDeserialize, request, metadata, options, done);
     if (onEnd !== undefined) {
       running.on('status', (ended) => {
-        if (!wasUnfit) quietListener(onEnd)(readCallEnd(ended));
+        if (!wasUnfit) quietListener(onEnd)(readCallEnd(ended, sentKey));
       });
     }
     signal?.addEventListener('abort', cancel, { once: true });
