@@ -67,7 +67,7 @@ describe('an attempt that runs longer than max_execution (design 4.7)', () => {
     expect(service.events.filter(({ type }) => type === 'fenced')).toHaveLength(1);
   });
 
-  it('does not complete once it was told, and holds its key no longer: the retry runs at once', async () => {
+  it('does not complete once it was told, and holds its key no longer: a retry runs', async () => {
     let runs = 0;
     service.handle({
       createPayment: async (request, attempt) => {
@@ -79,7 +79,8 @@ describe('an attempt that runs longer than max_execution (design 4.7)', () => {
     const pay = newCall();
 
     const late = await service.client.call(pay);
-    const retried = await service.client.call(pay);
+    // By the database's clock its lease may be over a little later: by what its last renewal took.
+    const { answer: retried } = await callUntilAnswered(service.client, pay);
 
     expect(late).toMatchObject({ code: status.ABORTED, error: { reason: 'CLAIM_LOST' } });
     expect(retried.code).toBe(status.OK);

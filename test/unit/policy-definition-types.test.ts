@@ -150,7 +150,9 @@ describe('the types of a definition of proto-loader', () => {
   });
 
   it('suffice for a server where they are whole; the others need requestTypes, and are named', () => {
-    const expected = 'expected the type of its request, which decides what is the same request: pass requestTypes';
+    const expected =
+      'expected the type of its request, which decides what is the same request: pass ' +
+      '{ requestTypes: bytes }, a descriptor set of the same protos, where its policies are read';
     expect(policyFaults(() => assertServable(defined, services))).toEqual([
       `/t.v1.S/Deep: ${expected}`,
       `/t.v1.S/Presence: ${expected}`,

@@ -70,7 +70,9 @@ describe('assertServable', () => {
     };
 
     expect(() => assertServable(known, [service])).not.toThrow();
-    const expected = 'expected the type of its request, which decides what is the same request: pass requestTypes';
+    const expected =
+      'expected the type of its request, which decides what is the same request: pass ' +
+      '{ requestTypes: bytes }, a descriptor set of the same protos, where its policies are read';
     expect(policyFaults(() => assertServable({ ...known, get }, [service]))).toEqual([
       `/payments.v1.PaymentsService/CreatePayment: ${expected}`,
       `/payments.v1.PaymentsService/UpdatePayment: ${expected}`,

@@ -39,7 +39,10 @@ export function servingFault(
     return `${path}: expected unprotected_stream: true in its (${POLICY_OPTION}), since a stream is not protected`;
   }
   if (policy.key !== 'IGNORED' && !policy.requestKnown) {
-    return `${path}: expected the type of its request, which decides what is the same request: pass requestTypes`;
+    return (
+      `${path}: expected the type of its request, which decides what is the same request: pass ` +
+      '{ requestTypes: bytes }, a descriptor set of the same protos, where its policies are read'
+    );
   }
   return undefined;
 }

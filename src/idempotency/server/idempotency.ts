@@ -16,6 +16,7 @@ import { createRunningCalls } from './running-calls';
 import { adaptService, type UnaryHandlers } from './service';
 import { createUsualDurations } from './usual-duration';
 import { createWaitingRoom } from './waiting-room';
+import { warnOfFaults } from './warn-of-faults';
 
 /** What a protected server needs. */
 export interface IdempotencyOptions<Tx> {
@@ -25,7 +26,7 @@ export interface IdempotencyOptions<Tx> {
   readonly store: IdempotencyStore<Tx>;
   /** Names the account of the caller. Required: there is no safe default. */
   readonly principal: Principal;
-  /** Listens to what happens. Default: nobody. */
+  /** Listens to what happens. Default: faults become process warnings, the rest is told to nobody. */
   readonly onEvent?: ServerEventListener;
   /** Metadata name of the key. Default `request-id`. */
   readonly requestIdName?: string;
@@ -73,7 +74,7 @@ export interface Idempotency<Tx> {
 /** Makes the protection of one server. */
 export function createIdempotency<Tx extends object>(options: IdempotencyOptions<Tx>): Idempotency<Tx> {
   const { policies, store, principal, requestIdName = REQUEST_ID, mostAttempts = 1_000, mostWaiting = 1_000 } = options;
-  const onEvent = quietListener(options.onEvent ?? (() => undefined));
+  const onEvent = quietListener(options.onEvent ?? warnOfFaults);
   const contexts = new WeakMap();
   const running = createRunningCalls();
   const leases = createLeaseKeeper({ store, onEvent });

@@ -24,6 +24,7 @@ import type { CallContext } from './call-context';
 import { handlerParts, type MethodHandler, type Rebuild } from './handler';
 import type { ResumableMethod } from './completer-resume';
 import type { LeaseKeeper } from './lease-keeper';
+import { ofRequest } from './of-request';
 import { replay } from './replay';
 import { runOnce } from './run-once';
 import type { RunningCalls } from './running-calls';
@@ -74,7 +75,8 @@ export function adaptService<Tx extends object>(
   const implementation: UntypedServiceImplementation = {};
   for (const [name, handler] of Object.entries(handlers)) {
     const method = definition[name];
-    if (method === undefined) throw new Error(`the service has no method ${name}`);
+    if (method === undefined)
+      throw new Error(`the service has no method ${name}; its methods are ${Object.keys(definition).join(', ')}`);
     if (handler === undefined) continue;
     const streams = method.requestStream || method.responseStream;
     adapted[name] = streams ? method : withWireBytes(method);
@@ -118,7 +120,8 @@ function adaptHandler<Tx extends object>(
         ? { reply: await rebuiltReply(context, context.rebuild, call.metadata, method, rebuild), published: {} }
         : await keepingItsLease(options, policy, context, (held) =>
             runOnce({
-              ...{ policy, scope, requestId, held, rebuild, onEvent, store: options.store, handler: handle },
+              ...{ policy, scope, requestId, held, rebuild, store: options.store, handler: handle },
+              onEvent: ofRequest(onEvent, requestId),
               metadata: call.metadata,
               deadline: deadlineOf(call),
               message: call.request,
@@ -152,7 +155,7 @@ export async function keepingItsLease<Tx extends object, Result>(
 ): Promise<Result> {
   if (claimed === undefined) return work(undefined);
   const { request, claim, askedAtMs } = claimed;
-  const lease = leases.keep(claim, policy, askedAtMs);
+  const lease = leases.keep(claim, policy, askedAtMs, request.key.text);
   try {
     return await work({ request, lease });
   } finally {
