@@ -14,6 +14,13 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 /** The command line was not understood. The message says which part. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
+  /** Whether the usage of the command is shown too; false where the message is all that is needed. */
+  readonly withUsage: boolean;
+
+  constructor(message: string, { withUsage = true }: { readonly withUsage?: boolean } = {}) {
+    super(message);
+    this.withUsage = withUsage;
+  }
 }
 
 /** What a command runs with. */

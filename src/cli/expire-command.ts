@@ -12,18 +12,18 @@ export const expireCommand: Command = {
   summary: 'remove the recorded answer of a completed request; its key stays used, and is refused from then on',
   details: [
     'what the request has done stays done; only the answer goes, and nobody gets it back',
-    '--dry-run only says what would be done; who does it is logged on standard error: --operator, else USER',
+    'who does it is recorded, and logged on standard error: --operator, else USER; --dry-run only says what would be done',
     'exits with 1 where it is refused or nothing is found',
   ],
   example:
-    'grpc-idempotency expire --request-id 019ab6c4-5d2e-7c3a-9f10-2b7c6d8e9f01 --scope shop-1 --method CreatePayment',
+    'grpc-idempotency expire --request-id 019ab6c4-5d2e-7c3a-9f10-2b7c6d8e9f01 --scope shop-1 --method CreatePayment --operator ada',
   run: async (context) => {
     const { values } = parseArgs({ args: [...context.args], options: CHANGE_OPTIONS });
     const words = readChangeWords(values, context.environment);
     return changeRecord(context, words, {
       done: 'expired',
       refusal: refusalText,
-      change: (client, record) => expireSeen(client, record, words),
+      change: expireSeen,
       consequences: (record) => [`next: ${expiredFate(record)}`],
     });
   },
@@ -35,7 +35,9 @@ function refusalText(record: SeenRecord): string | undefined {
     case undefined:
       return undefined;
     case 'running':
-      return `${holderText(record)}; ${spanOf(record.leaseLeftMs)} of the lease are left: there is no answer yet; wait for it`;
+      return record.pausedUntil === undefined
+        ? `${holderText(record)}; ${spanOf(record.leaseLeftMs)} of the lease are left: there is no answer yet; wait for it`
+        : `${holderText(record)}: there is no answer yet; wait for it`;
     case 'unstarted':
       return 'it has no answer, and no step of it is recorded: its key is free for a retry';
     case 'half_finished':

@@ -3,7 +3,7 @@ import { readConfig } from '../config';
 import { connect } from '../database/connect';
 import { type RetentionEvent, runRetention } from '../idempotency/index';
 import { type Command, EXIT } from './command';
-import { withDatabase } from './migrate-command';
+import { withDatabase } from './command-database';
 
 /**
  * `maintain`: runs one round of retention now, as the service does every hour. For a service whose own role may not
@@ -15,9 +15,9 @@ export const maintainCommand: Command = {
   summary: 'create the days ahead, drop those that are over, and delete undated records whose retention is over',
   details: ['the service does it every hour by itself, if its role may create and drop tables'],
   example: 'grpc-idempotency maintain',
-  run: async ({ args, environment, print }) => {
+  run: async ({ args, environment, print, printError: announce }) => {
     parseArgs({ args: [...args], options: {} });
-    return withDatabase(readConfig(environment), async (connectionString) => {
+    return withDatabase({ config: readConfig(environment), announce }, async (connectionString) => {
       const database = connect({ connectionString });
       try {
         const onEvent = (event: RetentionEvent): void => print(lineOf(event));

@@ -1,22 +1,24 @@
 import { parseArgs } from 'node:util';
-import { type Config, readConfig } from '../config';
-import { DataDirectoryInUse } from '../database/data-directory-hold';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../database/embedded-postgres';
+import { readConfig } from '../config';
 import { migrate, missingMigrations } from '../database/migrate';
 import { refuseMissing } from '../database/prepare-schema';
 import { type Command, EXIT } from './command';
-import { findRunningDatabase } from './running-database';
+import { withDatabase } from './command-database';
 
 /** `migrate`: applies what is missing, or with `--check` only looks, in the database that the service would use. */
 export const migrateCommand: Command = {
   name: 'migrate',
   usage: '[--check]',
   summary: 'apply the migrations that are missing in the database',
-  details: ['--check applies none, names those that are missing, and exits with 1 while there are any'],
+  details: [
+    'without DATABASE_URL it makes the embedded database where there is none; --check and the other commands never do',
+    '--check applies none, names those that are missing, and exits with 1 while there are any',
+  ],
   example: 'grpc-idempotency migrate --check',
-  run: async ({ args, environment, print }) => {
+  run: async ({ args, environment, print, printError: announce }) => {
     const { values } = parseArgs({ args: [...args], options: { check: { type: 'boolean', default: false } } });
-    return withDatabase(readConfig(environment), async (connectionString) => {
+    const use = { config: readConfig(environment), announce, mayCreate: !values.check };
+    return withDatabase(use, async (connectionString) => {
       if (values.check) {
         refuseMissing(await missingMigrations({ connectionString }));
         print('no migration is missing');
@@ -29,31 +31,3 @@ export const migrateCommand: Command = {
     });
   },
 };
-
-/**
- * Runs `work` on the database that the service would use. The embedded one is used where it runs beside a service, else
- * started for it, and stopped.
- */
-export async function withDatabase<Result>(
-  { databaseUrl, dataDirectory }: Config,
-  work: (connectionString: string) => Promise<Result>,
-): Promise<Result> {
-  if (databaseUrl !== undefined) return work(databaseUrl);
-  const embedded = await startOrFind(dataDirectory);
-  try {
-    return await work(embedded.connectionString);
-  } finally {
-    await embedded.stop();
-  }
-}
-
-async function startOrFind(dataDirectory: string): Promise<Pick<EmbeddedPostgres, 'connectionString' | 'stop'>> {
-  try {
-    return await startEmbeddedPostgres({ dataDirectory, onLog: () => undefined });
-  } catch (error) {
-    const connectionString =
-      error instanceof DataDirectoryInUse ? await findRunningDatabase(error.dataDirectory) : undefined;
-    if (connectionString === undefined) throw error;
-    return { connectionString, stop: () => Promise.resolve() };
-  }
-}

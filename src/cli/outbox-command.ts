@@ -4,10 +4,10 @@ import { connect } from '../database/connect';
 import type { SqlClient } from '../idempotency/index';
 import { listUndelivered, requeueAll, requeueEvent, type UndeliveredEvent } from '../outbox/requeue';
 import { type Command, type CommandContext, EXIT, type ExitCode, UsageError } from './command';
-import { withDatabase } from './migrate-command';
+import { withDatabase } from './command-database';
+import { MAYBE_MORE, readLimit } from './read-limit';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-const MOST_LINES = 10_000;
 
 /** `outbox`: shows what waits to be delivered, the parked events first, and sends parked ones again. */
 export const outboxCommand: Command = {
@@ -21,7 +21,8 @@ export const outboxCommand: Command = {
   example: 'grpc-idempotency outbox requeue --all',
   run: async (context) => {
     const work = readWork(context);
-    return withDatabase(readConfig(context.environment), async (connectionString) => {
+    const use = { config: readConfig(context.environment), announce: context.printError };
+    return withDatabase(use, async (connectionString) => {
       const database = connect({ connectionString });
       try {
         return await work(database.business);
@@ -44,7 +45,7 @@ function readWork({ args, print }: CommandContext): Work {
   const { limit, all, 'new-id': newId } = values;
   const [what = 'list', id, ...others] = positionals;
   if (what === 'list' && id === undefined && newId === undefined && all === undefined)
-    return list(print, readLimit(limit ?? '50'));
+    return list(print, readLimit(limit));
   const isRequeue = what === 'requeue' && limit === undefined;
   if (isRequeue && all && id === undefined && newId === undefined) return requeueParked(print);
   if (isRequeue && all === undefined && id !== undefined && others.length === 0) {
@@ -54,18 +55,12 @@ function readWork({ args, print }: CommandContext): Work {
   throw new UsageError('expected list [--limit <n>], requeue <event-id> [--new-id], or requeue --all');
 }
 
-function readLimit(text: string): number {
-  const limit = /^\d{1,5}$/.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > MOST_LINES) throw new UsageError(`--limit: expected a whole number from 1 to ${MOST_LINES}`);
-  return limit;
-}
-
 function list(print: CommandContext['print'], limit: number): Work {
   return async (client) => {
     const events = await listUndelivered(client, limit);
     for (const event of events) print(lineOf(event));
     if (events.length === 0) print('every event is delivered');
-    else if (events.length === limit) print('there may be more; --limit shows them');
+    else if (events.length === limit) print(MAYBE_MORE);
     return EXIT.ok;
   };
 }

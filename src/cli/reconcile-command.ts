@@ -8,7 +8,7 @@ import { needsSomebody, type Report } from '../reconciliation/findings';
 import { openReconciler } from '../reconciliation/reconciler';
 import { reportJson, reportLines } from '../reconciliation/report';
 import { type Command, type CommandContext, EXIT, UsageError } from './command';
-import { withDatabase } from './migrate-command';
+import { withDatabase } from './command-database';
 
 const DATE = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
@@ -28,7 +28,8 @@ export const reconcileCommand: Command = {
   run: async (context) => {
     const { since, json, repair } = readWords(context);
     const config = readConfig(context.environment);
-    const report = await withDatabase(config, (connectionString) =>
+    const use = { config, announce: json ? undefined : context.printError };
+    const report = await withDatabase(use, (connectionString) =>
       withNetwork(config, connectionString, (address) => run({ connectionString, address, since, repair })),
     );
     const lines = json ? [reportJson(report)] : reportLines(report);

@@ -1,9 +1,10 @@
 import { readConfig } from '../config';
-import { connect } from '../database/connect';
+import { connect, type Database } from '../database/connect';
 import { missingMigrations } from '../database/migrate';
 import { refuseMissing } from '../database/prepare-schema';
 import {
   type AbsentKey,
+  type ByOperator,
   findRecords,
   type OperatorChange,
   type SeenRecord,
@@ -11,7 +12,7 @@ import {
 } from '../idempotency/index';
 import { createLogger } from '../ops/logger';
 import { type CommandContext, EXIT, type ExitCode, UsageError } from './command';
-import { withDatabase } from './migrate-command';
+import { type DatabaseUse, withDatabase } from './command-database';
 import { absenceText, oneLine, subjectOf } from './record-text';
 import { type ChangeWords, isMeant, type RecordWords } from './record-words';
 
@@ -24,16 +25,20 @@ export interface MeantRecords {
   readonly absent: AbsentKey | undefined;
 }
 
-/** Runs work on the records of the database that the service would use. */
+/**
+ * Runs work on the records of the database that the service would use.
+ *
+ * @param announce as `withDatabase` takes it
+ */
 export async function withRecords(
-  { environment }: CommandContext,
-  work: (client: SqlClient) => Promise<ExitCode>,
+  { environment, announce }: Pick<CommandContext, 'environment'> & Pick<DatabaseUse, 'announce'>,
+  work: (client: SqlClient, database: Database) => Promise<ExitCode>,
 ): Promise<ExitCode> {
-  return withDatabase(readConfig(environment), async (connectionString) => {
+  return withDatabase({ config: readConfig(environment), announce }, async (connectionString) => {
     refuseMissing(await missingMigrations({ connectionString }));
     const database = connect({ connectionString });
     try {
-      return await work(database.store);
+      return await work(database.store, database);
     } finally {
       await database.close();
     }
@@ -71,7 +76,7 @@ export interface RecordChange {
   readonly done: string;
   /** Why it can't be; undefined where it can. */
   readonly refusal: (record: SeenRecord) => string | undefined;
-  readonly change: (client: SqlClient, record: SeenRecord) => Promise<OperatorChange>;
+  readonly change: (client: SqlClient, record: SeenRecord, by: ByOperator) => Promise<OperatorChange>;
   /** What follows from it, a line each. */
   readonly consequences: (record: SeenRecord) => readonly string[];
 }
@@ -87,18 +92,20 @@ export async function changeRecord(
     print(`refused: ${why}`);
     return EXIT.refused;
   };
-  return withRecords(context, async (client) => {
+  const { environment, printError: announce } = context;
+  return withRecords({ environment, announce }, async (client) => {
     const meant = await findMeant(client, words);
     const [record, ...others] = meant.records;
     if (record === undefined) return printNothing(context, meant);
     if (others.length > 0) return refuse(`several are meant: ${meant.records.map(subjectOf).join('; ')}`);
     const why = refusal(record);
     if (why !== undefined) return refuse(why);
-    if (words.dryRun) {
+    const { operator } = words;
+    if (operator === undefined) {
       for (const line of [`would be ${done}: ${subjectOf(record)}`, ...consequences(record)]) print(line);
       return EXIT.ok;
     }
-    switch (await change(client, record)) {
+    switch (await change(client, record, { operator })) {
       case 'moved':
         return refuse('it has changed while it was looked at; inspect it, and run this again');
       case 'in_hand':
@@ -106,9 +113,8 @@ export async function changeRecord(
           'a transaction has it in hand, such as an attempt that is about to commit; run this again in a moment',
         );
       case 'done':
-        log(context, words, { done, record });
-        for (const line of [`${done}: ${subjectOf(record)}, by ${words.operator}`, ...consequences(record)])
-          print(line);
+        log(context, { operator, done, record });
+        for (const line of [`${done}: ${subjectOf(record)}, by ${operator}`, ...consequences(record)]) print(line);
         return EXIT.ok;
     }
   });
@@ -117,8 +123,7 @@ export async function changeRecord(
 /** One line on standard error, as the service writes them. */
 function log(
   { printError }: CommandContext,
-  { operator }: ChangeWords,
-  { done, record }: { readonly done: string; readonly record: SeenRecord },
+  { operator, done, record }: ByOperator & { readonly done: string; readonly record: SeenRecord },
 ): void {
   const logger = createLogger({ level: 'info', destination: { write: (line) => printError(line.trimEnd()) } });
   const { requestId, path: method, scope, state, attempt, recoveryPoint } = record;

@@ -1,5 +1,5 @@
 import { status } from '@grpc/grpc-js';
-import type { AbsentKey, RecordedStep, SeenRecord } from '../idempotency/index';
+import { type AbsentKey, hasUsedUpItsAttempts, type RecordedStep, type SeenRecord } from '../idempotency/index';
 
 /** One line each, whatever a scope or a resource is called; and nothing that a terminal would obey. */
 export function oneLine(text: string): string {
@@ -49,11 +49,17 @@ export function recordLines(record: SeenRecord): readonly string[] {
 /** The same for programs. */
 export function recordJson(record: SeenRecord): Readonly<Record<string, unknown>> {
   const { path, scope, requestId, state, since, ageMs, leaseLeftMs, attempt, instance, recoveryPoint, steps } = record;
-  const { resource, isRequestKept, code, isAnswerKept, completedAt, expiresAt, keptAt } = record;
+  const { resource, isRequestKept, code, isAnswerKept, completedAt, expiresAt, keptAt, pausedUntil } = record;
   return {
     ...{ method: path, scope, requestId, state, since, ageMs: Math.round(ageMs), attempt, instance, resource },
     leaseLeftMs: state === 'claimed' ? Math.max(0, Math.round(leaseLeftMs)) : undefined,
-    ...{ recoveryPoint, steps, requestKept: isRequestKept, answerKept: code === undefined ? undefined : isAnswerKept },
+    ...{
+      pausedUntil,
+      recoveryPoint,
+      steps,
+      requestKept: isRequestKept,
+      answerKept: code === undefined ? undefined : isAnswerKept,
+    },
     ...{ status: code === undefined ? undefined : status[code], completedAt, expiresAt, dayDroppedAt: keptAt },
     next: nextStep(record),
   };
@@ -74,10 +80,10 @@ function stateText(record: SeenRecord): string {
   }
 }
 
-/** Who has the lease: past a step it may be nobody, for a while, when the other side was away. */
-export function holderText({ recoveryPoint, instance }: SeenRecord): string {
-  const attempt = `an attempt of ${instance} runs`;
-  return recoveryPoint === undefined ? attempt : `${attempt}, or the next one waits after an outage`;
+/** Who has the lease: for a while nobody, when the other side was away. */
+export function holderText({ instance, pausedUntil }: SeenRecord): string {
+  if (pausedUntil === undefined) return `an attempt of ${instance} runs`;
+  return `paused until ${pausedUntil.toISOString()} after an outage of the other side, and nobody runs it`;
 }
 
 function leaseText(leaseLeftMs: number): string {
@@ -102,10 +108,15 @@ export function nextStep(record: SeenRecord): string {
   switch (state) {
     case 'claimed':
       if (leaseLeftMs > 0) {
-        return `wait: a retry with the same key gets its answer; if it is stuck: ${commandFor('release', record)} --end-lease`;
+        const why = record.pausedUntil === undefined ? 'if it is stuck' : 'if the outage is over';
+        return `wait: a retry with the same key gets its answer; ${why}: ${commandFor('release', record)} --end-lease`;
       }
       if (recoveryPoint === undefined) return 'send the request again with the same key: it runs anew';
-      return resumption(isRequestKept);
+      if (!hasUsedUpItsAttempts(record)) return resumption(isRequestKept);
+      return (
+        'it has used up its attempts: the next call parks it; repair what keeps it from finishing, then release it: ' +
+        commandFor('release', record)
+      );
     case 'parked':
       return `repair what made it fail, then ${commandFor('release', record)}`;
     case 'completed':

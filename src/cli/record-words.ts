@@ -28,8 +28,8 @@ export interface RecordWords {
 export interface ChangeWords extends RecordWords {
   readonly scope: string;
   readonly method: string;
-  readonly operator: string;
-  readonly dryRun: boolean;
+  /** Undefined where nothing is to be changed, only told. */
+  readonly operator: string | undefined;
 }
 
 type Values = Readonly<Partial<Record<typeof REQUEST_ID | 'scope' | 'method' | 'operator', string>>>;
@@ -50,19 +50,26 @@ export function readChangeWords(
   const { requestId, scope, method } = readRecordWords(values);
   if (scope === undefined) throw new UsageError('--scope: expected the account whose key it is, as inspect shows it');
   if (method === undefined) throw new UsageError('--method: expected the method that was called, as inspect shows it');
-  return { requestId, scope, method, operator: readOperator(values.operator ?? user), dryRun: values['dry-run'] };
+  return { requestId, scope, method, operator: values['dry-run'] ? undefined : readOperator(values.operator ?? user) };
 }
 
 /** It is kept with the record and logged, so it must be somebody. */
 function readOperator(operator: string | undefined): string {
   if (operator !== undefined && /^[\x21-\x7e](?:[\x20-\x7e]{0,62}[\x21-\x7e])?$/.test(operator)) return operator;
-  throw new UsageError('--operator: expected who does this, 1 to 64 printable ASCII characters; USER does not say it');
+  throw new UsageError(
+    '--operator: expected who does this, such as --operator ada (1 to 64 printable ASCII characters), since USER does not ' +
+      'say it and it is recorded; --dry-run needs none',
+    { withUsage: false },
+  );
 }
 
 /** Whether a record is one of those that are meant. */
 export function isMeant({ scope, method }: Omit<RecordWords, 'requestId'>, record: SeenRecord): boolean {
   if (scope !== undefined && record.scope !== scope) return false;
-  if (method === undefined) return true;
-  const path = method.startsWith('/') ? method : `/${method}`;
-  return record.path?.endsWith(path) === true;
+  return method === undefined || record.path?.endsWith(pathEnd(method)) === true;
+}
+
+/** How the path of a method ends that was named whole or in part. */
+export function pathEnd(method: string): string {
+  return method.startsWith('/') ? method : `/${method}`;
 }

@@ -14,20 +14,20 @@ export const releaseCommand: Command = {
   details: [
     'its steps stay: an effect that has begun is sent again under the same key; it has nine attempts more',
     '--end-lease frees it also while an attempt runs, which then changes nothing any more',
-    '--dry-run only says what would be done; who does it is logged on standard error: --operator, else USER',
+    'who does it is recorded, and logged on standard error: --operator, else USER; --dry-run only says what would be done',
     'exits with 1 where it is refused or nothing is found',
   ],
   example:
-    'grpc-idempotency release --request-id 019ab6c4-5d2e-7c3a-9f10-2b7c6d8e9f01 --scope shop-1 --method CreatePayment',
+    'grpc-idempotency release --request-id 019ab6c4-5d2e-7c3a-9f10-2b7c6d8e9f01 --scope shop-1 --method CreatePayment --operator ada',
   run: async (context) => {
     const options = { ...CHANGE_OPTIONS, 'end-lease': { type: 'boolean', default: false } } as const;
     const { values } = parseArgs({ args: [...context.args], options });
     const words = readChangeWords(values, context.environment);
-    const terms = { operator: words.operator, endLease: values['end-lease'] };
+    const endLease = values['end-lease'];
     return changeRecord(context, words, {
       done: 'released',
-      refusal: (record) => refusalText(record, terms),
-      change: (client, record) => releaseSeen(client, record, terms),
+      refusal: (record) => refusalText(record, { endLease }),
+      change: (client, record, by) => releaseSeen(client, record, { ...by, endLease }),
       consequences,
     });
   },
@@ -39,10 +39,9 @@ function refusalText(record: SeenRecord, terms: { readonly endLease: boolean }):
     case undefined:
       return undefined;
     case 'running':
-      return (
-        `${holderText(record)}; ${spanOf(record.leaseLeftMs)} of the lease are left: wait for it. If its process is stuck, ` +
-        'or the outage is over, --end-lease frees it now'
-      );
+      return record.pausedUntil === undefined
+        ? `${holderText(record)}; ${spanOf(record.leaseLeftMs)} of the lease are left: wait for it. If its process is stuck, --end-lease frees it now`
+        : `${holderText(record)}: wait for it. If the outage is over, --end-lease frees it now`;
     case 'completed':
       return `it has its answer (${status[record.code ?? 0]}): nothing to release; a retry with the same key gets it`;
     case 'expired':

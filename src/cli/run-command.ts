@@ -35,12 +35,13 @@ export async function runCommand({ commands, args, environment, print, printErro
   } catch (error) {
     printError(messageOf(error));
     if (!isUsageError(error)) return EXIT.refused;
-    printError(commandHelp(command));
+    if (!(error instanceof UsageError) || error.withUsage) printError(commandHelp(command));
     return EXIT.usage;
   }
 }
 
-const DATABASE = 'The database is that of DATABASE_URL, else the embedded one.';
+const DATABASE =
+  'The database is that of DATABASE_URL, else the embedded one in DATA_DIRECTORY, default .data of the current folder.';
 
 function help(commands: readonly Command[]): string {
   const lines = commands.flatMap((command) => [usageOf(command), `      ${command.summary}`]);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { derivedKeyOf } from '../../src/idempotency/derived-request-id';
 import { claimRequest, datedKey, policyOf } from '../support/claim-requests';
-import type { OperatedStore } from '../support/operated-store';
+import { type OperatedStore, stepsOfCharge } from '../support/operated-store';
 import { openOperatorCli, type OperatorCli, PATH, shown } from '../support/operator-cli';
 import { answerOf, claim, complete } from '../support/store';
 
@@ -50,10 +50,7 @@ describe('grpc-idempotency inspect', () => {
 
     const half = await opened.halfFinished();
     await opened.change(half, `lease_until = now() + interval '10 minutes'`);
-    const ofPaused = (await cli.inspect(half.key.text)).lines;
-    expect(shown(ofPaused, 'state')).toMatch(
-      /^claimed: an attempt of \S+ runs, or the next one waits after an outage$/,
-    );
+    expect(shown((await cli.inspect(half.key.text)).lines, 'state')).toMatch(/^claimed: an attempt of \S+:\d+ runs$/);
     await opened.endLease(half);
     await opened.change(half, `request = '\\x00', resource = 'payments/1'`);
     const ofHalf = (await cli.inspect(half.key.text)).lines;
@@ -77,6 +74,57 @@ describe('grpc-idempotency inspect', () => {
     );
     await opened.change(running, `state = 'expired'`);
     expect(shown((await cli.inspect(running.key.text)).lines, 'next')).toMatch(/would run again/);
+  });
+
+  it('says that the next call parks what has used up its attempts, counted from its first step', async () => {
+    const request = await opened.halfFinished();
+    const next = async (attempt: number): Promise<string | undefined> => {
+      await opened.change(request, `attempt = ${attempt}`);
+      return shown((await cli.inspect(request.key.text)).lines, 'next');
+    };
+    expect(await next(9)).toMatch(/^send the request again with the same key/);
+    const end = `--request-id ${request.key.text} --scope account-1 --method ${PATH}`;
+    expect(await next(10)).toBe(
+      'it has used up its attempts: the next call parks it; repair what keeps it from finishing, then release it: ' +
+        `npx grpc-idempotency release ${end}`,
+    );
+    await opened.change(request, `results = convert_to('[["phase","draft",null,3]]', 'UTF8')`);
+    expect(await next(11)).toMatch(/^send the request again/);
+    expect(await next(12)).toMatch(/^it has used up its attempts/);
+    expect((await opened.store.claim(request)).kind).toBe('parked');
+  });
+
+  it('tells a request that waits after an outage from one that runs', async () => {
+    const request = claimRequest();
+    await opened.store.recordStepIfHeld(await claim(opened.store, request), stepsOfCharge());
+    await opened.endLease(request);
+    const outcome = await opened.store.claim(request);
+    if (outcome.kind !== 'granted') throw new Error(outcome.kind);
+    const instance = shown((await cli.inspect(request.key.text)).lines, 'attempt');
+    expect(shown((await cli.inspect(request.key.text)).lines, 'state')).toMatch(/^claimed: an attempt of \S+ runs$/);
+
+    expect(await opened.store.pauseIfHeld(outcome.claim)).toBe(2_000);
+    await opened.change(request, `lease_until = now() + interval '10 minutes'`);
+    const { lines } = await cli.inspect(request.key.text);
+    expect(shown(lines, 'state')).toMatch(/^claimed: paused until \d{4}-\S+Z after an outage of the other side/);
+    const until = Date.parse(/until (\S+)/.exec(shown(lines, 'state') ?? '')?.[1] ?? '');
+    expect(Math.abs(until - Date.now() - 600_000)).toBeLessThan(60_000);
+    expect(shown(lines, 'attempt')).toBe(instance);
+    expect(shown(lines, 'next')).toMatch(/; if the outage is over: npx .* --end-lease$/);
+    expect((await cli.change('release', request)).lines).toEqual([
+      expect.stringMatching(
+        /^refused: paused until .*: wait for it\. If the outage is over, --end-lease frees it now$/,
+      ),
+    ]);
+
+    await opened.endLease(request);
+    const half = (await cli.inspect(request.key.text)).lines;
+    expect(shown(half, 'state')).toBe('claimed: half finished, and nobody runs it');
+    expect((await opened.one(request)).pausedUntil).toBeUndefined();
+    await claim(opened.store, request);
+    expect(shown((await cli.inspect(request.key.text)).lines, 'state')).toMatch(
+      /^claimed: an attempt of \S+:\d+ runs$/,
+    );
   });
 
   it('finds a record that outlived its day, and says that it can only be settled at the other side', async () => {
@@ -141,6 +189,42 @@ describe('grpc-idempotency inspect', () => {
     expect(lines[0]).not.toContain('secret');
     const none = await cli.inspect(randomUUID(), '--json');
     expect([none.code, none.lines]).toEqual([1, ['{"records":[],"absent":"unused"}']]);
+  });
+
+  it('--parked lists what is parked, the oldest first, also what outlived its day so', async () => {
+    expect(await cli.run(['inspect', '--parked'])).toMatchObject({ code: 0, lines: ['nothing is parked'], errors: [] });
+    const kept = await opened.parked();
+    await opened.change(kept, `created_at = now() - interval '9 days', resource = 'payments/1'`);
+    await cli.keep(kept);
+    const parked = await opened.parked();
+    await opened.halfFinished();
+    await opened.completed();
+    const { code, lines } = await cli.run(['inspect', '--parked']);
+    const at = String.raw`since \d{4}-\S+Z, .* ago  attempt 10  at charge#begun`;
+    expect([code, lines]).toEqual([
+      0,
+      [
+        expect.stringMatching(`^${kept.key.text}  ${PATH} of scope account-1  ${at}  payments/1  its day was dropped$`),
+        expect.stringMatching(`^${parked.key.text}  ${PATH} of scope account-1  ${at}  -$`),
+      ],
+    ]);
+    expect((await cli.run(['inspect', '--parked', '--limit', '1'])).lines).toEqual([
+      lines[0],
+      'there may be more; --limit shows them',
+    ]);
+    expect((await cli.run(['inspect', '--parked', '--method', 'CreatePayment'])).lines).toHaveLength(2);
+    expect((await cli.run(['inspect', '--parked', '--method', 'Payment'])).lines).toEqual([
+      'nothing is parked of method Payment',
+    ]);
+    const json = await cli.run(['inspect', '--parked', '--json']);
+    expect([json.errors, json.databases, json.lines.length]).toEqual([[], [], 1]);
+    expect(JSON.parse(json.lines[0] ?? '')).toMatchObject({
+      records: [
+        { requestId: kept.key.text, state: 'parked' },
+        { requestId: parked.key.text, state: 'parked' },
+      ],
+    });
+    expect(json.lines[0]).not.toContain('secret');
   });
 
   it('prints one line each, and nothing that a terminal would obey', async () => {

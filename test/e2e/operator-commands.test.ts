@@ -48,6 +48,15 @@ describe('grpc-idempotency release', () => {
     });
   });
 
+  it('--dry-run needs no operator', async () => {
+    const { key, scope } = await opened.parked();
+    const words = ['--request-id', key.text, '--scope', scope, '--method', 'CreatePayment'];
+    const { code, lines } = await cli.run(['release', ...words, '--dry-run']);
+    expect([code, lines[0]]).toEqual([0, `would be released: ${PATH} of scope account-1`]);
+    const refused = await cli.run(['expire', ...words, '--dry-run']);
+    expect([refused.code, refused.lines[0]]).toEqual([1, expect.stringMatching(/^refused: it has no answer/)]);
+  });
+
   it('refuses while an attempt runs, unless its lease is to be ended; that attempt then changes nothing', async () => {
     const request = claimRequest();
     const owner = await claim(opened.store, request);
@@ -185,11 +194,35 @@ describe('words that are not understood', () => {
     [['release', '--request-id', 'x', '--scope', 's', '--method', 'm'], '--operator: expected who does this'],
     [['expire', '--request-id', 'x', '--scope', 's', '--method', 'm', '--operator', ' a'], '--operator: expected who'],
     [['expire', '--request-id', 'x', '--end-lease'], `'--end-lease'`],
+    [['inspect', '--parked', '--request-id', 'x'], '--parked: expected neither'],
+    [['inspect', '--parked', '--scope', 'x'], '--parked: expected neither'],
+    [['inspect', '--parked', '--limit', '0'], '--limit: expected a whole number from 1 to 10000'],
+    [['inspect', '--request-id', 'x', '--limit', '2'], '--limit: expected --parked'],
   ])('%j name what is wrong, with 2', async (words, message) => {
     const { code, lines, errors } = await cli.run(words);
     expect([code, lines]).toEqual([2, []]);
     expect(errors[0]).toContain(message);
   });
+});
+
+it('a missing operator is told of in one line, with what to add', async () => {
+  const words = ['release', '--request-id', 'x', '--scope', 's', '--method', 'm'];
+  const { code, lines, errors, databases } = await cli.run(words);
+  expect([code, lines, databases]).toEqual([2, [], []]);
+  expect(errors).toEqual([expect.stringMatching(/^--operator: [^\n]* --operator ada [^\n]*$/)]);
+});
+
+it('names its database beside the result, without what is secret, but not for programs', async () => {
+  const { key } = await opened.parked();
+  const { connectionString } = opened.database;
+  const url = new URL(connectionString);
+  url.searchParams.set('sslpassword', 'hidden');
+  const environment = { DATABASE_URL: url.href };
+  const { databases, code } = await cli.run(['inspect', '--request-id', key.text], environment);
+  expect(code).toBe(0);
+  expect(databases).toEqual([`database: postgresql://${url.username}@${url.host}${url.pathname}`]);
+  const json = await cli.run(['inspect', '--request-id', key.text, '--json'], environment);
+  expect([json.databases, json.errors]).toEqual([[], []]);
 });
 
 it('the operator is USER where nothing else is said', async () => {

@@ -18,7 +18,8 @@ afterAll(() => outbox.close());
 /** Runs the command with these words in this process. */
 async function run(...args: readonly string[]) {
   const lines: string[] = [];
-  const print = (line: string): void => void lines.push(line);
+  // Every command names its database.
+  const print = (line: string): void => void (line.startsWith('database: ') || lines.push(line));
   const commands: readonly Command[] = [outboxCommand];
   const environment = { DATABASE_URL: outbox.database.connectionString };
   const code = await runCommand({ commands, args: ['outbox', ...args], environment, print, printError: print });

@@ -18,7 +18,8 @@ afterAll(() => used.stop());
 
 const reconcile = async (...words: readonly string[]) => {
   const lines: string[] = [];
-  const print = (line: string): void => void lines.push(line);
+  // Every command names its database.
+  const print = (line: string): void => void (line.startsWith('database: ') || lines.push(line));
   const environment = { DATABASE_URL: used.database.connectionString, CARD_NETWORK_ADDRESS: used.network.address };
   const args = ['reconcile', ...words];
   const code = await runCommand({ commands: [reconcileCommand], args, environment, print, printError: print });

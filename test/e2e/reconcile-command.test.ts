@@ -21,7 +21,8 @@ const environment = () => ({
 /** Runs the command with these words in this process. */
 async function run(...args: readonly string[]) {
   const lines: string[] = [];
-  const print = (line: string): void => void lines.push(line);
+  // Every command names its database.
+  const print = (line: string): void => void (line.startsWith('database: ') || lines.push(line));
   const commands: readonly Command[] = [reconcileCommand];
   const options = { commands, args: ['reconcile', ...args], environment: environment(), print, printError: print };
   return { code: await runCommand(options), lines };
@@ -32,7 +33,14 @@ async function runAlone(...args: readonly string[]) {
   const program = runProgram(['--import', 'tsx', join(ROOT, 'src', 'cli', 'main.ts'), 'reconcile', ...args], {
     DATABASE_URL: used.database.connectionString,
   });
-  return { code: await program.exited, output: program.output().trimEnd() };
+  return {
+    code: await program.exited,
+    output: program
+      .output()
+      .trimEnd()
+      .replace(/^database: .*\n?/m, '')
+      .trimEnd(),
+  };
 }
 
 describe('grpc-idempotency reconcile', () => {
@@ -131,6 +139,8 @@ describe('grpc-idempotency reconcile', () => {
       environment: { ...environment(), CARD_NETWORK_ADDRESS: '127.0.0.1:1' },
     });
     expect(code).toBe(1);
-    expect(lines.join('\n')).toMatch(/^the books of the card network at 127\.0\.0\.1:1 could not be read: /);
+    expect(lines.join('\n')).toMatch(
+      /^database: .*\nthe books of the card network at 127\.0\.0\.1:1 could not be read: /,
+    );
   });
 });

@@ -36,6 +36,7 @@ const TESTS: Readonly<Record<string, readonly string[]>> = {
   LOOK_UP_STATUS: [PLANS, ...LOOK_UPS],
 
   FIND_BY_KEY: [OPERATOR_GUARDS, 'test/store/operator.test.ts'],
+  SELECT_PARKED: ['test/store/operator-parked.test.ts'],
   FREE_IF_PARKED: OPERATOR_CHANGES,
   TAKE_CLAIM_AWAY: OPERATOR_CHANGES,
   EXPIRE_IF_COMPLETED: OPERATOR_CHANGES,

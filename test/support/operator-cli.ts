@@ -13,8 +13,10 @@ export interface CommandEnd {
   readonly code: number;
   /** Standard output. */
   readonly lines: readonly string[];
-  /** Standard error. */
+  /** Standard error, but for the line that names the database. */
   readonly errors: readonly string[];
+  /** The lines that name the database. */
+  readonly databases: readonly string[];
 }
 
 /** The commands of an operator, on records of their own. */
@@ -35,13 +37,14 @@ export async function openOperatorCli(): Promise<OperatorCli> {
   const run: OperatorCli['run'] = async (args, environment = {}) => {
     const lines: string[] = [];
     const errors: string[] = [];
+    const databases: string[] = [];
     const code = await runCommand({
       ...{ commands: [inspectCommand, releaseCommand, expireCommand], args },
       environment: { DATABASE_URL: opened.database.connectionString, ...environment },
       print: (line) => void lines.push(line),
-      printError: (line) => void errors.push(line),
+      printError: (line) => void (line.startsWith('database: ') ? databases : errors).push(line),
     });
-    return { code, lines, errors };
+    return { code, lines, errors, databases };
   };
   return {
     ...{ opened, run },

@@ -39,6 +39,7 @@ it('the help lists all commands in one style: a line of usage, a line of what it
       'service-config',
     ].sort(),
   );
+  expect(lines.at(-1)).toMatch(/DATABASE_URL.*DATA_DIRECTORY, default \.data of the current folder\.$/);
   for (const { summary } of COMMANDS) {
     expect(summary.length).toBeLessThanOrEqual(110);
     expect(summary).toMatch(/^[a-z].*[^.]$/);

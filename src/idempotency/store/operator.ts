@@ -4,7 +4,9 @@ import { startedBy } from '../stored-steps';
 import type { SqlClient } from './database';
 import { type RecordedStep, recordedSteps } from './operator-steps';
 import type { Place } from './outcomes';
-import { FIND_BY_KEY, JUDGE_DATE } from './sql/operator';
+import { MOST_ATTEMPTS } from './attempts';
+import { PAUSED_MARK } from './sql/fragments';
+import { FIND_BY_KEY, JUDGE_DATE, SELECT_PARKED } from './sql/operator';
 
 /** The states of a record (design 4.5). */
 export type RecordState = 'claimed' | 'completed' | 'parked' | 'expired';
@@ -28,6 +30,8 @@ export interface SeenRecord extends Place {
   readonly ageMs: number;
   /** Negative where the lease is over. It means nothing but in `claimed`. */
   readonly leaseLeftMs: number;
+  /** Until when nobody takes it up after an outage; undefined where it does not wait so. */
+  readonly pausedUntil: Date | undefined;
   readonly attempt: number;
   /** Which attempt stored the first step; only those from there on count towards parking. */
   readonly startedBy: number;
@@ -102,6 +106,39 @@ export async function findRecords(records: SqlClient, requestId: string): Promis
   return { kind: 'none', absent: date.dropped ? 'forgotten' : date.tooOld ? 'too_old' : 'unused' };
 }
 
+/** Which parked requests are looked for. */
+export interface ParkedTerms {
+  /** How the path of the method ends; undefined for all. */
+  readonly pathEnd: string | undefined;
+  /** Most of them. */
+  readonly limit: number;
+}
+
+/**
+ * Finds what is parked now, also where its day was dropped and it was kept; the oldest first. It reads all records.
+ *
+ * @param records of a migrated database; a pool that may wait for long
+ */
+export async function findParked(records: SqlClient, { pathEnd, limit }: ParkedTerms): Promise<readonly SeenRecord[]> {
+  const rows = await records.$queryRawUnsafe<SeenRow[]>(SELECT_PARKED, pathEnd ?? null, limit);
+  return rows.map((row) => seen(row, recordedKey(row)));
+}
+
+/**
+ * Whether the next call parks a request instead of running it: some step of it is stored, and it was tried ten times since
+ * then. Only where its lease is over.
+ */
+export function hasUsedUpItsAttempts({ state, recoveryPoint, attempt, startedBy }: SeenRecord): boolean {
+  return state === 'claimed' && recoveryPoint !== undefined && attempt - startedBy + 1 >= MOST_ATTEMPTS;
+}
+
+/** The key under which a record was claimed. */
+function recordedKey({ requestId }: SeenRow): RequestKey {
+  const reading = parseKey([requestId], 'OPAQUE');
+  if (reading.kind !== 'key') throw new Error('a record of a key that no claim would take');
+  return reading.key;
+}
+
 /** Between which ids the records of a key are: the 48 bits that come from the key alone end behind the second group. */
 function idRange(key: RequestKey): readonly [string, string] {
   const ofKey = recordId({ scope: '', path: '', key }).slice(0, 13);
@@ -109,10 +146,13 @@ function idRange(key: RequestKey): readonly [string, string] {
 }
 
 function seen(row: SeenRow, key: RequestKey): SeenRecord {
-  const { bucket, id, ownerToken, state, scope, requestId, ageMs, leaseLeftMs, attempt, instance } = row;
+  const { bucket, id, ownerToken, state, scope, requestId, ageMs, leaseLeftMs, attempt } = row;
+  const isPaused = state === 'claimed' && row.instance.endsWith(PAUSED_MARK) && leaseLeftMs > 0;
   const path = row.path ?? undefined;
   return {
-    ...{ bucket, id, ownerToken, state, scope, requestId, ageMs, leaseLeftMs, attempt, instance, path },
+    ...{ bucket, id, ownerToken, state, scope, requestId, ageMs, leaseLeftMs, attempt, path },
+    instance: row.instance.endsWith(PAUSED_MARK) ? row.instance.slice(0, -PAUSED_MARK.length) : row.instance,
+    pausedUntil: isPaused ? new Date(row.createdAtMs + ageMs + leaseLeftMs) : undefined,
     isDated: key.dated !== undefined,
     startedBy: startedBy(row.results),
     keptAt: dateOf(row.keptAtMs),

@@ -30,5 +30,8 @@ export const DURABLY = `set_config('synchronous_commit',
 /** Nobody waits long behind a completer that was frozen with the row in its hands. */
 export const PATIENCE = `set_config('lock_timeout', '2s', true)`;
 
+/** Stands behind the instance of a request that an outage has paused: nobody runs it, though its lease is not over. */
+export const PAUSED_MARK = ' (paused)';
+
 /** As a number: a driver may read a timestamp in another time zone than the session that wrote it. */
 export const CREATED_AT_MS = `(extract(epoch FROM created_at) * 1000)::float8 AS "createdAtMs"`;

@@ -1,4 +1,4 @@
-import { PATIENCE, QUICKLY } from './fragments';
+import { PATIENCE, PAUSED_MARK, QUICKLY } from './fragments';
 
 /**
  * Claims in the hands of this process. Who holds them is asked where their rows are locked, and once they are, it stays so
@@ -49,7 +49,7 @@ FROM ${HELD}, LATERAL (
 /**
  * Ends leases at once, and takes the tokens away, so that no late renewal or completion of this process revives them.
  * Rows that are being completed just now are left to end as they will. An attempt that ran nothing is not counted, or
- * callers who hang up early would get a request parked.
+ * callers who hang up early would get a request parked. One that lets the request be for a while says so, for people.
  *
  * $1 see HELD
  */
@@ -67,7 +67,8 @@ WITH free AS MATERIALIZED (
 )
 UPDATE idempotency_record AS record
 SET owner_token = gen_random_uuid(), lease_until = now() + coalesce(free."leaseMs", 0) * interval '1 millisecond',
-  attempt = greatest(1, record.attempt - coalesce(free.unused, 0))
+  attempt = greatest(1, record.attempt - coalesce(free.unused, 0)),
+  instance = record.instance || CASE WHEN free."leaseMs" > 0 THEN '${PAUSED_MARK}' ELSE '' END
 FROM free
 WHERE record.bucket = free.bucket AND record.id = free.id
 RETURNING free.token::text AS "token"`;

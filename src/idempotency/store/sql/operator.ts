@@ -31,6 +31,24 @@ WHERE record.bucket = $1::date AND record.id >= $2::uuid AND record.id <= $3::uu
 ORDER BY "createdAtMs"`;
 
 /**
+ * What is parked, also what outlived its day so, the oldest first. It reads all records: no index knows what is parked.
+ *
+ * $1 how the path of the method ends, or NULL for all, $2 how many
+ */
+export const SELECT_PARKED = `
+SELECT ${SEEN}, NULL::float8 AS "keptAtMs"
+FROM idempotency_record AS record LEFT JOIN idempotency_method AS method ON method.id = record.method
+WHERE record.state = 'parked'
+  AND ($1::text IS NULL OR right(method.path, length($1::text)) = $1::text)
+UNION ALL
+SELECT ${SEEN}, (extract(epoch FROM record.kept_at) * 1000)::float8 AS "keptAtMs"
+FROM idempotency_record_kept AS record LEFT JOIN idempotency_method AS method ON method.id = record.method
+WHERE record.state = 'parked'
+  AND ($1::text IS NULL OR right(method.path, length($1::text)) = $1::text)
+ORDER BY "createdAtMs"
+LIMIT $2::int`;
+
+/**
  * What the date of a key without a record says, by the most generous method. Always one row.
  *
  * $1 bucket, $2 dated at, epoch milliseconds, or NULL
