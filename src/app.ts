@@ -136,7 +136,10 @@ async function startParts(
     ...{ connectionString, businessPoolSize: config.businessPoolSize, storePoolSize: config.storePoolSize },
     onError: (error) => logger.warn({ reason: error.message }, 'a database connection was lost'),
   });
-  const simulators = createSimulators({ connectionString, logger });
+  const { cardNetworkPort: port, cardNetworkFaults: faults, cardNetworkDeclines: declines } = config;
+  const simulators = createSimulators({
+    ...{ connectionString, logger, cardNetwork: { port, faults, declines }, receipts: { port: config.receiptsPort } },
+  });
   onStop(async () => {
     await Promise.all([database.close(), simulators.stop()]);
   });

@@ -1,5 +1,6 @@
 import { startApp } from './app';
 import { readConfig } from './config';
+import { misspelledSettings } from './misspelled-settings';
 import { createLogger } from './ops/logger';
 import { settingsHelp } from './settings-table';
 import { OperatorError } from './operator-error';
@@ -9,6 +10,9 @@ async function main(args: readonly string[]): Promise<void> {
   if (args.length > 0) return answerArguments(args);
   const config = readConfig(process.env);
   const logger = createLogger({ level: config.logLevel });
+  for (const misspelled of misspelledSettings(process.env)) {
+    logger.warn(misspelled, `${misspelled.variable} is no setting and is not read; was ${misspelled.nearest} meant?`);
+  }
   // A stray promise of one handler must not end the calls of all others. Nothing it did can be part of an answer: every
   // completion is sealed and fenced.
   process.on('unhandledRejection', (error) => logger.error(error, 'a promise was rejected and nobody looked'));

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { FAULTS_EXPECTED, MOST_DECLINES, readFaults } from './card-network/faults';
 
 /** What became of a text from the environment. `expected` completes the sentence "expected …". */
 export type Parsed<Value> =
@@ -86,6 +87,25 @@ export const SETTINGS = {
     description: 'card network (`cardnetwork.v1`) to use instead of a simulator in a process of its own',
     parse: target,
   }),
+  cardNetworkPort: setting({
+    variable: 'CARD_NETWORK_PORT',
+    defaultValue: 0,
+    description: 'port of the simulated card network, on 127.0.0.1; 0 takes any free one',
+    parse: wholeNumber(0, 65_535),
+  }),
+  cardNetworkFaults: setting<string | undefined>({
+    variable: 'CARD_NETWORK_FAULTS',
+    defaultValue: undefined,
+    description:
+      'what goes wrong at the simulated card network, one entry per call, such as `ok*3,lost_answer,delay:500*`',
+    parse: faultScript,
+  }),
+  cardNetworkDeclines: setting({
+    variable: 'CARD_NETWORK_DECLINES',
+    defaultValue: 0,
+    description: 'how many cards the simulated card network declines before the first that it charges',
+    parse: wholeNumber(0, MOST_DECLINES),
+  }),
   reconcileIntervalMs: setting({
     variable: 'RECONCILE_INTERVAL_MS',
     defaultValue: 0,
@@ -107,6 +127,12 @@ export const SETTINGS = {
     defaultValue: undefined,
     description: 'receipts service (`receipts.v1`) to send to instead of a simulator in a process of its own',
     parse: target,
+  }),
+  receiptsPort: setting({
+    variable: 'RECEIPTS_PORT',
+    defaultValue: 0,
+    description: 'port of the simulated receipts service, on 127.0.0.1; 0 takes any free one',
+    parse: wholeNumber(0, 65_535),
   }),
   dataDirectory: setting({
     variable: 'DATA_DIRECTORY',
@@ -177,6 +203,12 @@ function target(text: string): Parsed<string> {
   const isHost = address(host.replace(/^\[(.*)\]$/, '$1')).kind === 'value';
   if (isHost && Number(port) > 0 && Number(port) <= 65_535) return { kind: 'value', value: text };
   return { kind: 'fault', expected: 'an address with its port, such as 127.0.0.1:50061' };
+}
+
+/** Whoever starts the simulator hands the script on as it is. */
+function faultScript(text: string): Parsed<string> {
+  if (readFaults(text) !== undefined) return { kind: 'value', value: text };
+  return { kind: 'fault', expected: FAULTS_EXPECTED };
 }
 
 function postgresUrl(text: string): Parsed<string> {

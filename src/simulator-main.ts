@@ -19,22 +19,36 @@ export interface SimulatorProgram {
 /** The same for a child: less than who started it waits. */
 const CHILD_STOPS_WITHIN_MS = 1_000;
 
-/** Runs a simulator: by itself until SIGTERM or Ctrl-C, or as the child of a service, with which it ends. */
+/**
+ * Runs a simulator: by itself until SIGTERM or Ctrl-C, or as the child of a service, with which it ends, without a word
+ * where that is gone before the simulator is ready.
+ */
 export function runSimulator({ name, start, stopWithinMs }: SimulatorProgram): void {
   const isChild = process.send !== undefined;
   const starting = start(isChild);
   let stopping: Promise<void> | undefined;
   const stop = (): void => {
     setTimeout(() => process.exit(1), isChild ? CHILD_STOPS_WITHIN_MS : stopWithinMs).unref();
-    stopping ??= starting.then((simulator) => simulator.stop()).then(() => process.exit(0), fail);
+    // A start that fails is answered below.
+    stopping ??= starting.then(
+      (simulator) => simulator.stop().then(() => process.exit(0), fail),
+      () => undefined,
+    );
   };
   // Who started it ends it, once its own calls have ended: a Ctrl-C in the terminal reaches both.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, isChild ? () => undefined : stop);
+  const isLeft = (): boolean => isChild && !process.connected;
   process.once('disconnect', stop);
-  starting.then(({ address }) => {
-    if (isChild) process.send?.({ address } satisfies FromSimulator);
-    else console.log(`ready: the ${name} simulator on ${address}`);
-  }, fail);
+  // While the code was being loaded nobody listened.
+  if (isLeft()) stop();
+  starting.then(
+    ({ address }) => {
+      if (!isChild) console.log(`ready: the ${name} simulator on ${address}`);
+      // Who is gone needs no address: 'disconnect' ends this process, where an error of the channel would crash it.
+      else if (process.connected) process.send?.({ address } satisfies FromSimulator, () => undefined);
+    },
+    (error: unknown) => (isLeft() ? process.exit(1) : fail(error)),
+  );
 }
 
 /** What the operator can repair is one message; a broken promise of ours comes with its stack. */

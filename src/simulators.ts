@@ -1,12 +1,14 @@
 import type { Logger } from 'pino';
-import { startCardNetworkProcess } from './card-network/start-process';
-import { startReceiptsProcess } from './receipts/start-process';
+import { type CardNetworkProcessOptions, startCardNetworkProcess } from './card-network/start-process';
+import { type ReceiptsProcessOptions, startReceiptsProcess } from './receipts/start-process';
 import type { Simulator, SimulatorEvent } from './simulator-process';
 
 /** What the simulators of a service are started with. */
 export interface SimulatorsOptions {
   /** A database that is migrated. */
   readonly connectionString: string;
+  readonly cardNetwork: Pick<CardNetworkProcessOptions, 'port' | 'faults' | 'declines'>;
+  readonly receipts: Pick<ReceiptsProcessOptions, 'port'>;
   /** Told when one has ended, and when it was started again. */
   readonly logger: Logger;
 }
@@ -22,7 +24,7 @@ export interface Simulators {
 }
 
 /** Starts nothing yet. */
-export function createSimulators({ connectionString, logger }: SimulatorsOptions): Simulators {
+export function createSimulators({ connectionString, cardNetwork, receipts, logger }: SimulatorsOptions): Simulators {
   const started: Simulator[] = [];
   const keep = (simulator: Simulator): Promise<string> => {
     started.push(simulator);
@@ -42,10 +44,14 @@ export function createSimulators({ connectionString, logger }: SimulatorsOptions
       }
     };
   return {
-    startCardNetwork: () =>
-      keep(startCardNetworkProcess({ connectionString, onEvent: logging('card network', 'no payment can be made') })),
-    startReceipts: () =>
-      keep(startReceiptsProcess({ connectionString, onEvent: logging('receipts', 'events wait in the outbox') })),
+    startCardNetwork: () => {
+      const onEvent = logging('card network', 'no payment can be made');
+      return keep(startCardNetworkProcess({ connectionString, ...cardNetwork, onEvent }));
+    },
+    startReceipts: () => {
+      const onEvent = logging('receipts', 'events wait in the outbox');
+      return keep(startReceiptsProcess({ connectionString, ...receipts, onEvent }));
+    },
     stop: async () => {
       await Promise.all(started.map((simulator) => simulator.stop()));
     },

@@ -1,6 +1,6 @@
 import { OperatorError } from '../operator-error';
 import type { Decide } from './card-network-service';
-import { FAULTS_EXPECTED, type NextFault, NO_FAULTS, readFaults } from './faults';
+import { FAULTS_EXPECTED, MOST_DECLINES, type NextFault, NO_FAULTS, readFaults } from './faults';
 
 /** What the process of the simulator reads from its environment. */
 export interface CardNetworkEnvironment {
@@ -12,8 +12,8 @@ export interface CardNetworkEnvironment {
 
 /**
  * Reads `DATABASE_URL`, `CARD_NETWORK_PORT` (default 0: any free one), `CARD_NETWORK_FAULTS` (default none) and
- * `CARD_NETWORK_DECLINES` (how many authorizations are declined before the first is granted; default 0). They are
- * settings of a simulator: the payments service reads none of them.
+ * `CARD_NETWORK_DECLINES` (how many authorizations are declined before the first is granted; default 0). A service that
+ * starts the simulator reads the same variables with its own settings, and hands on what it has read.
  *
  * @throws {OperatorError} that names every variable at fault; never the value of DATABASE_URL
  */
@@ -30,7 +30,7 @@ export function readCardNetworkEnvironment(environment: NodeJS.ProcessEnv): Card
   const connectionString = text('DATABASE_URL');
   if (connectionString === '') faults.push('DATABASE_URL: expected the URL of a database that is migrated');
   const port = wholeNumber('CARD_NETWORK_PORT', 65_535);
-  const declines = wholeNumber('CARD_NETWORK_DECLINES', 1_000_000);
+  const declines = wholeNumber('CARD_NETWORK_DECLINES', MOST_DECLINES);
   const script = text('CARD_NETWORK_FAULTS');
   const nextFault = script === '' ? NO_FAULTS : readFaults(script);
   if (nextFault === undefined) {

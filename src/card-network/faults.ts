@@ -29,6 +29,9 @@ export const FAULTS_EXPECTED =
   `a list such as "ok*3,lost_answer,delay:500*", one entry for each call in turn: ${KINDS.join(', ')} or delay:<ms>; ` +
   '*n repeats an entry, * for ever';
 
+/** Most cards that can be declined in a row. */
+export const MOST_DECLINES = 1_000_000;
+
 /**
  * Reads a script of faults: one for each call in turn, and none when it is used up.
  *

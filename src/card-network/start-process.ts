@@ -5,25 +5,31 @@ import { type Simulator, startSimulator, type SimulatorEvent } from '../simulato
 export interface CardNetworkProcessOptions {
   /** A database that is migrated. */
   readonly connectionString: string;
-  /** What the simulator reads beside it, such as `CARD_NETWORK_FAULTS`. Default: this process's own environment. */
-  readonly environment?: NodeJS.ProcessEnv;
+  /** On 127.0.0.1. Default 0: any free one, and the same again whenever it is started again. */
+  readonly port?: number | undefined;
+  /** What goes wrong with its first calls, as `readFaults` reads it. Default: nothing. */
+  readonly faults?: string | undefined;
+  /** How many cards are declined before the first is charged. Default 0. */
+  readonly declines?: number | undefined;
   /** Told when it ends by itself, and when it was started again. Default: nobody. */
   readonly onEvent?: (event: SimulatorEvent) => void;
 }
 
-/** Starts the simulated card network as a child, on a free port of loopback where the environment names none. */
+/**
+ * Starts the simulated card network as a child. What it is to do comes from the options alone, whatever the environment
+ * of this process says.
+ */
 export function startCardNetworkProcess(options: CardNetworkProcessOptions): Simulator {
-  const { connectionString, environment = process.env, onEvent = () => undefined } = options;
+  const { connectionString, port = 0, faults = '', declines = 0, onEvent = () => undefined } = options;
   return startSimulator({
     module: join(__dirname, 'main'),
-    environment: (port) => ({
-      ...environment,
-      DATABASE_URL: connectionString,
-      ...(port === undefined ? {} : { CARD_NETWORK_PORT: String(port), ...WHAT_HAS_HAPPENED }),
+    environment: (portBefore) => ({
+      ...process.env,
+      ...{ DATABASE_URL: connectionString, CARD_NETWORK_PORT: String(portBefore ?? port) },
+      // What was to happen in turn was for the first one: a script that ends in a crash would end each after it likewise.
+      CARD_NETWORK_FAULTS: portBefore === undefined ? faults : '',
+      CARD_NETWORK_DECLINES: portBefore === undefined ? String(declines) : '',
     }),
     onEvent,
   });
 }
-
-/** What was to happen in turn was for the first one: a script that ends in a crash would end each after it likewise. */
-const WHAT_HAS_HAPPENED = { CARD_NETWORK_FAULTS: '', CARD_NETWORK_DECLINES: '' };

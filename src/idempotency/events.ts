@@ -4,6 +4,8 @@
  * A listener is called synchronously on the call path: it must be quick and must not throw.
  */
 
+import type { StatusError } from './errors';
+
 /** How a call was received (design 3.4). */
 export const ADMISSION_OUTCOMES = [
   'claimed',
@@ -26,6 +28,22 @@ export type AdmissionOutcome = (typeof ADMISSION_OUTCOMES)[number];
 
 /** What a handler said about its work, for the log line: order id, payment id, state. Never a body or card data. */
 export type PublishedFields = Readonly<Record<string, string>>;
+
+/** The key of the request that an event is about, where it is about one: by it a log is searched. */
+interface AboutRequest {
+  readonly requestId?: string | undefined;
+}
+
+/** What the log says of an attempt that failed. */
+interface WhyFailed {
+  /** `ErrorInfo.reason` of a refusal, or of the error that the handler answered with. */
+  readonly reason?: string;
+  /**
+   * What the handler threw to answer with; undefined where it threw nothing, or something that is told as a fault. Its
+   * `cause` stays on this side of the wire.
+   */
+  readonly error?: StatusError;
+}
 
 /** Something that happened on the server. `path` is the method as on the wire. Durations are in milliseconds. */
 export type ServerEvent =
@@ -53,7 +71,12 @@ export type ServerEvent =
   /** An answer was recorded. */
   | { readonly type: 'recorded'; readonly path: string; readonly responseBytes: number }
   /** An answer was given and not recorded, since it is larger than the policy allows: retries are refused. */
-  | { readonly type: 'too_large'; readonly path: string; readonly responseBytes: number; readonly limit: number }
+  | (AboutRequest & {
+      readonly type: 'too_large';
+      readonly path: string;
+      readonly responseBytes: number;
+      readonly limit: number;
+    })
   /** A lease was to be prolonged. `failed`: the store could not be reached; `busy`: somebody had the row in hand. */
   | {
       readonly type: 'renewal';
@@ -61,27 +84,27 @@ export type ServerEvent =
       readonly result: 'renewed' | 'lost' | 'busy' | 'failed';
     }
   /** An attempt runs longer than `max_execution`; its lease is not prolonged any more. */
-  | { readonly type: 'execution_limit'; readonly path: string }
+  | (AboutRequest & { readonly type: 'execution_limit'; readonly path: string })
   /** A half-finished request was tried too often and waits for a person. */
-  | { readonly type: 'parked'; readonly path: string }
+  | (AboutRequest & { readonly type: 'parked'; readonly path: string })
   /**
    * A lease was ended early: at shutdown, or by an attempt that failed half-way. The next attempt need not wait, or after
    * an outage has to, `pausedMs`.
    */
-  | { readonly type: 'lease_ended'; readonly path: string; readonly pausedMs?: number }
+  | (AboutRequest & { readonly type: 'lease_ended'; readonly path: string; readonly pausedMs?: number })
   /** The outcome of a commit was unknown, and was found out, or was not. */
-  | {
+  | (AboutRequest & {
       readonly type: 'settled';
       readonly path: string;
       readonly result: 'committed' | 'never_committed' | 'lost' | 'unsettled';
-    }
+    })
   /** A claim whose lease was over went to this process. */
   | { readonly type: 'takeover'; readonly path: string }
   /**
    * A half-finished request that nobody came back for was resumed in the background. `overtaken`: another attempt got ahead,
    * such as its caller's retry.
    */
-  | {
+  | (WhyFailed & {
       readonly type: 'resumed';
       readonly path: string;
       readonly requestId: string;
@@ -93,7 +116,7 @@ export type ServerEvent =
       readonly attempt: number;
       readonly durationMs: number;
       readonly published: PublishedFields;
-    }
+    })
   /** So many half-finished requests wait for a handler that no process has any more. Told when the number changes. */
   | { readonly type: 'stranded'; readonly path: string; readonly records: number }
   /** A write was refused because the claim had gone to somebody else. */
@@ -101,7 +124,7 @@ export type ServerEvent =
   /** A claim was given up, so that the key is free again. */
   | { readonly type: 'released'; readonly path: string }
   /** The one line per keyed call (design 3.5). */
-  | {
+  | (WhyFailed & {
       readonly type: 'call';
       readonly path: string;
       readonly requestId: string | undefined;
@@ -109,17 +132,20 @@ export type ServerEvent =
       readonly outcome: AdmissionOutcome;
       /** gRPC code of the answer. */
       readonly code: number;
-      /** `ErrorInfo.reason` of a refusal. */
-      readonly reason?: string;
       /** Which execution of the key this was, from 1; undefined where nothing ran. */
       readonly attempt?: number;
       readonly durationMs: number;
       readonly published: PublishedFields;
       /** As in `admitted`. */
       readonly observed?: true;
-    }
+    })
   /** Something broke whose cause the caller is not told. */
-  | { readonly type: 'fault'; readonly path: string; readonly what: string; readonly error: unknown };
+  | (AboutRequest & {
+      readonly type: 'fault';
+      readonly path: string;
+      readonly what: string;
+      readonly error: unknown;
+    });
 
 /** Listens to a server. */
 export type ServerEventListener = (event: ServerEvent) => void;

@@ -32,11 +32,12 @@ export function createLogger({ level, destination }: LoggerOptions): Logger {
 /**
  * Writes one line per keyed call (design 3.5) and one per fault.
  *
- * A call's line has `requestId`, `method`, `outcome`, `attempt`, `code`, `reason`, `observed` (a policy that only observes
- * let it through), `durationMs`, and what the handler
+ * A call's line has `requestId`, `method`, `outcome`, `attempt`, `code`, `reason` (of a refusal, or of the error that the
+ * handler answered with), `observed` (a policy that only observes let it through), `durationMs`, and what the handler
  * published as `published.<name>`: flat, for search, and never in the way of a field of ours. It is `info` for what is
  * expected of callers that retry, `warn` for what somebody should look at, `error` where the service failed. A fault's
- * line is `error` and has the stacks of the error as `err`. No line holds a request or an answer.
+ * line is `error` and has the stacks of the error as `err`, as has the line of a call whose handler answered that the
+ * service failed. Every line about a request has its `requestId`. No line holds a request or an answer.
  */
 export function logServerEvents(logger: Logger): ServerEventListener {
   return (event) => {
@@ -44,23 +45,23 @@ export function logServerEvents(logger: Logger): ServerEventListener {
       case 'call':
         return logger[callLevel(event)](callFields(event), 'keyed call');
       case 'fault':
-        return logger.error({ method: event.path, err: event.error }, event.what);
+        return logger.error({ ...about(event), err: event.error }, event.what);
       case 'too_large':
         return logger.warn(
-          { method: event.path, responseBytes: event.responseBytes, limit: event.limit },
+          { ...about(event), responseBytes: event.responseBytes, limit: event.limit },
           'an answer was too large to be recorded; its retries are refused',
         );
       case 'execution_limit':
-        return logger.warn({ method: event.path }, 'an attempt runs longer than max_execution; its lease runs out');
+        return logger.warn(about(event), 'an attempt runs longer than max_execution; its lease runs out');
       case 'settled':
-        return logger.warn({ method: event.path, result: event.result }, 'the outcome of a commit was settled');
+        return logger.warn({ ...about(event), result: event.result }, 'the outcome of a commit was settled');
       case 'lease_ended':
         return logger.warn(
-          { method: event.path, pausedMs: event.pausedMs },
+          { ...about(event), pausedMs: event.pausedMs },
           'a lease was ended early; the next attempt need not wait, but for an outage',
         );
       case 'parked':
-        return logger.error({ method: event.path }, 'a request was tried too often and waits for a person');
+        return logger.error(about(event), 'a request was tried too often and waits for a person');
       case 'resumed':
         return logger[event.result === 'failed' ? 'warn' : 'info'](resumedFields(event), 'resumed request');
       case 'stranded':
@@ -84,7 +85,12 @@ export function logServerEvents(logger: Logger): ServerEventListener {
   };
 }
 
-function callFields({ requestId, path, outcome, attempt, code, reason, observed, durationMs, published }: CallEvent) {
+function about({ requestId, path }: { readonly requestId?: string | undefined; readonly path: string }) {
+  return { requestId, method: path };
+}
+
+function callFields(event: CallEvent) {
+  const { requestId, path, outcome, attempt, code, reason, observed, durationMs, published } = event;
   return {
     requestId,
     method: path,
@@ -94,15 +100,23 @@ function callFields({ requestId, path, outcome, attempt, code, reason, observed,
     reason,
     observed,
     durationMs: toMicroseconds(durationMs),
+    ...whatBroke(event),
     ...publishedFields(published),
   };
 }
 
-function resumedFields({ requestId, path, result, attempt, code, durationMs, published }: ResumedEvent) {
+function resumedFields(event: ResumedEvent) {
+  const { requestId, path, result, attempt, code, reason, durationMs, published } = event;
   return {
-    ...{ requestId, method: path, result, attempt, code: grpcCode(code), durationMs: toMicroseconds(durationMs) },
+    ...{ requestId, method: path, result, attempt, code: grpcCode(code), reason },
+    ...{ durationMs: toMicroseconds(durationMs), ...whatBroke(event) },
     ...publishedFields(published),
   };
+}
+
+/** Where a call was wrong, the text of its error may be about what the caller sent. */
+function whatBroke({ code, error }: Pick<CallEvent, 'code' | 'error'>): { readonly err?: unknown } {
+  return error !== undefined && isServerFault(code) ? { err: error } : {};
 }
 
 function publishedFields(published: PublishedFields): Readonly<Record<string, string>> {
@@ -114,12 +128,12 @@ function toMicroseconds(durationMs: number): number {
   return Math.round(durationMs * 1000) / 1000;
 }
 
-function callLevel({ outcome, code, reason }: CallEvent): 'info' | 'warn' | 'error' {
+function callLevel({ outcome, code, reason, error }: CallEvent): 'info' | 'warn' | 'error' {
   switch (outcome) {
     case 'claimed':
       if (isServerFault(code)) return 'error';
-      // A refusal after the claim: the attempt lost it.
-      return reason === undefined ? 'info' : 'warn';
+      // A refusal after the claim: the attempt lost it. What the handler refuses is its business.
+      return reason === undefined || error !== undefined ? 'info' : 'warn';
     case 'replayed':
     case 'in_progress':
       return 'info';

@@ -93,7 +93,10 @@ async function clearly<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   try {
     return await ask();
   } catch (error) {
-    if (error instanceof IdempotencyError && (error.outcomeUnknown || error.retriable)) throw unclear();
+    if (error instanceof IdempotencyError && (error.outcomeUnknown || error.retriable)) {
+      // For the log: our caller is not told.
+      throw Object.assign(unclear(), { cause: error });
+    }
     throw error;
   }
 }

@@ -5,24 +5,24 @@ import { type Simulator, startSimulator, type SimulatorEvent } from '../simulato
 export interface ReceiptsProcessOptions {
   /** A database that is migrated. */
   readonly connectionString: string;
-  /** What the simulator reads beside it. Default: this process's own environment. */
-  readonly environment?: NodeJS.ProcessEnv;
+  /** On 127.0.0.1. Default 0: any free one, and the same again whenever it is started again. */
+  readonly port?: number | undefined;
   /** Told when it ends by itself, and when it was started again. Default: nobody. */
   readonly onEvent?: (event: SimulatorEvent) => void;
 }
 
 /**
- * Starts the receipts simulator as a child, on a free port of loopback where the environment names none. Only this
- * machine reaches it, so it asks nobody who they are.
+ * Starts the receipts simulator as a child. Only this machine reaches it, so it asks nobody who they are. Where it
+ * listens comes from the options alone, whatever the environment of this process says.
  */
 export function startReceiptsProcess(options: ReceiptsProcessOptions): Simulator {
-  const { connectionString, environment = process.env, onEvent = () => undefined } = options;
+  const { connectionString, port = 0, onEvent = () => undefined } = options;
   return startSimulator({
     module: join(__dirname, 'main'),
-    environment: (port) => ({
-      ...environment,
+    environment: (portBefore) => ({
+      ...process.env,
       ...{ DATABASE_URL: connectionString, RECEIPTS_HOST: '127.0.0.1', AUTH_TOKENS_FILE: '' },
-      RECEIPTS_PORT: String(port ?? (environment['RECEIPTS_PORT'] || 0)),
+      RECEIPTS_PORT: String(portBefore ?? port),
     }),
     onEvent,
   });

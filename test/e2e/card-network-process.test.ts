@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { newRequestId } from '../../src/idempotency/index';
@@ -120,13 +122,33 @@ describe('the service and the simulators that it starts', () => {
     expect(await main.exited).toBe(0);
   });
 
-  it('one that cannot start says why, and the service is not started', async () => {
-    const main = runMain({ DATABASE_URL: database.connectionString, RECEIPTS_PORT: '70000' });
+  it('what they are told wrongly is refused with all other settings, and none of them is started', async () => {
+    const main = runMain({
+      ...{ DATABASE_URL: database.connectionString, CARD_NETWORK_FAULTS: 'lost_anser*3' },
+      ...{ RECEIPTS_PORT: '70000', LOG_LEVEL: 'loud' },
+    });
     runs.push(main);
     expect(await main.exited).toBe(1);
-    expect(main.output()).toContain('RECEIPTS_PORT is "70000": expected a number from 0 to 65535');
+    expect(main.output().trim().split('\n')).toEqual([
+      'settings that cannot be used:',
+      expect.stringMatching(/^ {2}CARD_NETWORK_FAULTS is "lost_anser\*3": expected a list such as /),
+      expect.stringMatching(/^ {2}RECEIPTS_PORT is "70000": expected a whole number /),
+      expect.stringMatching(/^ {2}LOG_LEVEL is "loud": /),
+    ]);
+  });
+
+  it('one that cannot start says why, and the service is not started', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const main = runMain({ DATABASE_URL: database.connectionString, RECEIPTS_PORT: String(port) });
+    runs.push(main);
+    expect(await main.exited).toBe(1);
+    taken.close();
+    expect(main.output()).toContain(`:${port}`);
     expect(main.output()).toMatch(/^The simulator .*receipts.main could not be started \(1\): see above\.$/m);
-    expect(main.output()).not.toContain('ready');
+    expect(main.output()).not.toMatch(/^ready/m);
+    expect(main.output()).not.toContain('ERR_IPC_CHANNEL_CLOSED');
   });
 
   it('a card network of its own is used where CARD_NETWORK_ADDRESS names it, and no other is started', async () => {

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { status } from '@grpc/grpc-js';
+import { StatusError } from '../../src/idempotency/index';
 import { createStandInAuthorizer } from '../../src/payments/authorizer';
 import { paymentRequest } from '../support/payment-requests';
 import { useService } from '../support/use-service';
@@ -8,6 +10,9 @@ import { useService } from '../support/use-service';
 const PRIVATE = { payment_method: 'tok_4242424242424242', metadata: { gift: 'for-my-aunt' } };
 const METHOD = '/payments.v1.PaymentsService/CreatePayment';
 
+const busy = () => new StatusError(status.ABORTED, 'ask later', [], { reason: 'BUSY', domain: 'bank' });
+const away = () => new StatusError(status.UNAVAILABLE, 'the bank is away', [], { reason: 'BANK_AWAY', domain: 'bank' });
+
 describe('the log', () => {
   const used = useService({
     authorizer: {
@@ -15,6 +20,8 @@ describe('the log', () => {
       authorize: async (request, call) => {
         await delay(0);
         if (request.currency === 'TRY') throw new Error('the bank hung up');
+        if (request.currency === 'NOK') throw busy();
+        if (request.currency === 'SEK') throw Object.assign(away(), { cause: new Error('cable cut') });
         return createStandInAuthorizer().authorize(request, call);
       },
     },
@@ -62,6 +69,39 @@ describe('the log', () => {
       { level: 'error', outcome: 'claimed', 'published.order_id': `order-${failed}` },
     ]);
     expect(linesOf(failed)[0]).not.toHaveProperty('published.payment_id');
+  });
+
+  it('tells by the key of a request why its attempt failed, and that it was let go of for a while', async () => {
+    const requestId = randomUUID();
+    await pay(requestId, { currency: 'SEK' });
+    const [line, ...others] = linesOf(requestId);
+    expect(others).toEqual([]);
+    expect(line).toMatchObject({ level: 'error', outcome: 'claimed', code: 'Unavailable', reason: 'BANK_AWAY' });
+    expect(line?.['err']).toMatch(/the bank is away[^]*caused by: Error: cable cut/);
+    const besides = used.service.lines.filter((other) => other['requestId'] === requestId && other !== line);
+    expect(besides).toMatchObject([
+      {
+        level: 'warn',
+        msg: expect.stringContaining('a lease was ended early') as unknown,
+        pausedMs: expect.any(Number) as unknown,
+      },
+    ]);
+  });
+
+  it('tells by the key of a request what broke', async () => {
+    const requestId = randomUUID();
+    await pay(requestId, { currency: 'TRY' });
+    const broke = used.service.lines.filter((line) => line['requestId'] === requestId && line['err'] !== undefined);
+    expect(broke).toMatchObject([{ level: 'error', msg: 'the handler failed', method: METHOD }]);
+    expect(broke[0]?.['err']).toContain('the bank hung up');
+  });
+
+  it('tells the reason of a refusal by the handler, and no more, since nothing broke', async () => {
+    const [requestId, order] = [randomUUID(), { order_id: 'order-in-progress', currency: 'NOK' }];
+    await pay(requestId, order);
+    const [line] = linesOf(requestId);
+    expect(line).toMatchObject({ level: 'info', code: 'Aborted', reason: 'BUSY' });
+    expect(line).not.toHaveProperty('err');
   });
 
   it('has no line for calls that take no key', async () => {

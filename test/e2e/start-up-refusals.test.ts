@@ -51,6 +51,17 @@ describe('the service does not start', () => {
     ]);
   });
 
+  it('where a variable was misspelled and what holds without it cannot be: it says which was probably meant', async () => {
+    const port = await takenPort();
+    const environment = { GRPC_PROT: 's3cret', GRPC_PORT: port, DATABASE_URL: database.connectionString };
+    const [line = '', ...others] = await refused(environment);
+    expect(JSON.parse(line)).toMatchObject({
+      ...{ level: 'warn', variable: 'GRPC_PROT', nearest: 'GRPC_PORT' },
+      msg: 'GRPC_PROT is no setting and is not read; was GRPC_PORT meant?',
+    });
+    expect(others).toEqual([expect.stringContaining(`The port ${port} on 127.0.0.1 is in use`)]);
+  });
+
   it('on a port that is taken', async () => {
     const port = await takenPort();
     expect(await refused({ GRPC_PORT: port, DATABASE_URL: database.connectionString })).toEqual([

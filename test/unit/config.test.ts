@@ -20,6 +20,10 @@ test('an empty environment gives the documented defaults', () => {
     authMode: 'none',
     authTokensFile: undefined,
     databaseUrl: undefined,
+    cardNetworkPort: 0,
+    cardNetworkFaults: undefined,
+    cardNetworkDeclines: 0,
+    receiptsPort: 0,
     dataDirectory: '.data',
     migrate: 'run',
     businessPoolSize: 10,
@@ -41,9 +45,13 @@ test('every variable is read', () => {
     AUTH_TOKENS_FILE: '/etc/payments/accounts.json',
     DATABASE_URL: 'postgres://app:hunter2@127.0.0.1:5432/payments',
     CARD_NETWORK_ADDRESS: 'cards.example.com:443',
+    CARD_NETWORK_PORT: '50061',
+    CARD_NETWORK_FAULTS: 'ok,lost_answer*3',
+    CARD_NETWORK_DECLINES: '2',
     RECONCILE_INTERVAL_MS: '60000',
     RESUME_INTERVAL_MS: '1000',
     RECEIPTS_ADDRESS: '[::1]:50053',
+    RECEIPTS_PORT: '50053',
     DATA_DIRECTORY: '/var/lib/payments',
     MIGRATE: 'check',
     BUSINESS_POOL_SIZE: '20',
@@ -60,9 +68,13 @@ test('every variable is read', () => {
     authTokensFile: '/etc/payments/accounts.json',
     databaseUrl: 'postgres://app:hunter2@127.0.0.1:5432/payments',
     cardNetworkAddress: 'cards.example.com:443',
+    cardNetworkPort: 50_061,
+    cardNetworkFaults: 'ok,lost_answer*3',
+    cardNetworkDeclines: 2,
     reconcileIntervalMs: 60_000,
     resumeIntervalMs: 1_000,
     receiptsAddress: '[::1]:50053',
+    receiptsPort: 50_053,
     dataDirectory: '/var/lib/payments',
     migrate: 'check',
     businessPoolSize: 20,
@@ -173,6 +185,28 @@ test('one port serves one thing, except 0, which is another one each time', () =
   expect(() => readConfig({ GRPC_PORT: '0', OPS_PORT: '0' })).not.toThrow();
   // What could not be read is not the same as anything.
   expect(() => readConfig({ GRPC_PORT: 'http', OPS_PORT: 'http' })).not.toThrow('another port');
+});
+
+test('what simulators are to do is read with all else, before any of them is started', () => {
+  const environment = {
+    GRPC_PORT: 'http',
+    CARD_NETWORK_PORT: '70000',
+    CARD_NETWORK_FAULTS: 'lost_anser*3',
+    CARD_NETWORK_DECLINES: '-1',
+    RECEIPTS_PORT: 'x',
+  };
+  expect(() => readConfig(environment)).toThrow(
+    new RegExp(
+      [
+        '^settings that cannot be used:',
+        '  GRPC_PORT is "http": .*',
+        '  CARD_NETWORK_PORT is "70000": expected a whole number from 0 to 65535',
+        '  CARD_NETWORK_FAULTS is "lost_anser\\*3": expected a list such as .*lost_answer.*',
+        '  CARD_NETWORK_DECLINES is "-1": expected a whole number from 0 to 1000000',
+        '  RECEIPTS_PORT is "x": expected a whole number from 0 to 65535$',
+      ].join('\\n'),
+    ),
+  );
 });
 
 test.each(['MIGRATE', 'AUTH_MODE'])('%s is one of its words', (variable) => {

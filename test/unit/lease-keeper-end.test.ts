@@ -1,5 +1,5 @@
 import { ClaimLostError } from '../../src/idempotency/errors';
-import { heldAnswer, LEASE_MS, testedKeeper, type TestedKeeper } from '../support/tested-keeper';
+import { heldAnswer, heldClaim, LEASE_MS, POLICY, testedKeeper, type TestedKeeper } from '../support/tested-keeper';
 
 describe('ending all leases of a process (design 4.7, case N1)', () => {
   let tested: TestedKeeper;
@@ -23,6 +23,12 @@ describe('ending all leases of a process (design 4.7, case N1)', () => {
     expect(tested.events.filter(({ type }) => type === 'lease_ended')).toHaveLength(2);
     expect(tested.statements).toEqual([]);
     expect(tested.keeper.count()).toBe(0);
+  });
+
+  it('says whose requests they were, for those who search the log', async () => {
+    tested.keeper.keep(heldClaim('a'), POLICY, performance.now(), 'key-a');
+    await tested.keeper.endAll();
+    expect(tested.events).toContainEqual({ type: 'lease_ended', path: POLICY.path, requestId: 'key-a' });
   });
 
   it('comes after a renewal that is under way, which has the rows in hand', async () => {

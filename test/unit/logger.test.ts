@@ -1,5 +1,5 @@
 import type { ServerEvent } from '../../src/idempotency/index';
-import { ADMISSION_OUTCOMES } from '../../src/idempotency/index';
+import { ADMISSION_OUTCOMES, StatusError } from '../../src/idempotency/index';
 import { createLogger, logServerEvents } from '../../src/ops/logger';
 
 type CallEvent = Extract<ServerEvent, { type: 'call' }>;
@@ -92,6 +92,43 @@ test.each([
 ])('a run that ended with code %d and reason %s is %s', (code, reason, level) => {
   const event = reason === undefined ? { ...CALL, code } : { ...CALL, code, reason };
   expect(parse(write([event])[0])['level']).toBe(level);
+});
+
+describe('an error that a handler answered with', () => {
+  const error = Object.assign(new StatusError(14, 'the bank is away'), { cause: new Error('cable cut') });
+  const failed = { ...CALL, reason: 'BANK_AWAY', error };
+
+  it('is told with its causes where the service failed', () => {
+    const line = parse(write([{ ...failed, code: 14 }])[0]);
+    expect(line).toMatchObject({ level: 'error', code: 'Unavailable', reason: 'BANK_AWAY' });
+    expect(line['err']).toMatch(/the bank is away[^]*caused by: Error: cable cut/);
+  });
+
+  it('is no more than its reason where the call was wrong: its text may be about what the caller sent', () => {
+    const line = parse(write([{ ...failed, code: 3 }])[0]);
+    expect(line).toMatchObject({ level: 'info', reason: 'BANK_AWAY' });
+    expect(line).not.toHaveProperty('err');
+  });
+
+  it('is told likewise of a request that was resumed', () => {
+    const { requestId = '', durationMs, published } = CALL;
+    const resumed = { type: 'resumed', path: PATH, requestId, scope: 's', result: 'failed', attempt: 2 } as const;
+    const event: ServerEvent = { ...resumed, code: 14, durationMs, published, reason: 'BANK_AWAY', error };
+    const line = parse(write([event])[0]);
+    expect(line).toMatchObject({ level: 'warn', reason: 'BANK_AWAY' });
+    expect(line['err']).toContain('cable cut');
+  });
+});
+
+test.each<ServerEvent>([
+  { type: 'fault', path: PATH, what: 'the handler failed', error: new Error('x'), requestId: 'key' },
+  { type: 'too_large', path: PATH, responseBytes: 2, limit: 1, requestId: 'key' },
+  { type: 'execution_limit', path: PATH, requestId: 'key' },
+  { type: 'settled', path: PATH, result: 'lost', requestId: 'key' },
+  { type: 'lease_ended', path: PATH, requestId: 'key' },
+  { type: 'parked', path: PATH, requestId: 'key' },
+])('the line of $type has the key of its request', (event) => {
+  expect(parse(write([event])[0])['requestId']).toBe('key');
 });
 
 test.each([

@@ -36,9 +36,9 @@ export function createCallReport(policy: MethodPolicy, onEvent: ServerEventListe
         const { durationMs, outcome } = claimed;
         onEvent({ type: 'claim', path, durationMs });
         if (outcome.kind === 'granted' && outcome.takeover) onEvent({ type: 'takeover', path });
-        if (outcome.kind === 'parked' && outcome.now) onEvent({ type: 'parked', path });
+        if (outcome.kind === 'parked' && outcome.now) onEvent({ type: 'parked', path, requestId });
         if (outcome.kind === 'unavailable') {
-          onEvent({ type: 'fault', path, what: 'a key could not be claimed', error: outcome.error });
+          onEvent({ type: 'fault', path, requestId, what: 'a key could not be claimed', error: outcome.error });
         }
       }
       onEvent({
@@ -52,7 +52,7 @@ export function createCallReport(policy: MethodPolicy, onEvent: ServerEventListe
       if (isSuspect === true) onEvent({ type: 'regenerated_key_suspect', path });
     },
 
-    ended: ({ status, reason }, published) => {
+    ended: ({ status, reason, error }, published) => {
       if (line === undefined) return;
       onEvent({
         type: 'call',
@@ -62,6 +62,7 @@ export function createCallReport(policy: MethodPolicy, onEvent: ServerEventListe
         outcome: line.outcome,
         code: status.code,
         ...(reason === undefined ? {} : { reason }),
+        ...(error === undefined ? {} : { error }),
         ...(line.attempt === undefined ? {} : { attempt: line.attempt }),
         ...(line.observed === undefined ? {} : { observed: true }),
         durationMs: performance.now() - startedAt,
@@ -69,6 +70,6 @@ export function createCallReport(policy: MethodPolicy, onEvent: ServerEventListe
       });
     },
 
-    fault: (what, error) => onEvent({ type: 'fault', path, what, error }),
+    fault: (what, error) => onEvent({ type: 'fault', path, requestId: line?.requestId, what, error }),
   };
 }

@@ -1,10 +1,12 @@
 import { Metadata, type MethodDefinition, status } from '@grpc/grpc-js';
 import { REFUSALS } from '../errors';
+import type { ServerEvent } from '../events';
 import { parseKey } from '../key';
 import type { MethodPolicy } from '../policy';
 import type { ClaimRequest, HalfFinishedRequest, HeldClaim } from '../store/store';
 import type { Handler, Rebuild } from './handler';
-import type { Reply } from './reply';
+import { ofRequest } from './of-request';
+import { type Reply, wireReply } from './reply';
 import { runOnce } from './run-once';
 import { type AdapterOptions, keepingItsLease } from './service';
 
@@ -39,6 +41,7 @@ export interface TakeUpTerms {
   readonly signal: AbortSignal;
 }
 
+const NOT_TAKEN_OVER = 'a half-finished request could not be taken over';
 /** The longest wait for a caller, milliseconds. */
 const LONGEST_WAIT_MS = 3_600_000;
 
@@ -85,10 +88,10 @@ async function takeOver<Tx extends object>(
       return { ended };
     }
     case 'parked':
-      if (outcome.now) onEvent({ type: 'parked', path });
+      if (outcome.now) onEvent({ type: 'parked', path, requestId });
       return undefined;
     case 'unavailable':
-      onEvent({ type: 'fault', path, what: 'a half-finished request could not be taken over', error: outcome.error });
+      onEvent({ type: 'fault', path, requestId, what: NOT_TAKEN_OVER, error: outcome.error });
       return undefined;
     case 'absent':
     case 'completed':
@@ -117,7 +120,7 @@ async function run<Tx extends object>(
   const { scope, key } = claimed.request;
   const { reply, published } = await keepingItsLease(context, policy, { claimed }, (held) =>
     runOnce<Tx, Buffer, unknown>({
-      ...{ policy, scope, held, rebuild, store, onEvent, requestId: key.text },
+      ...{ policy, scope, held, rebuild, store, onEvent: ofRequest(onEvent, key.text), requestId: key.text },
       // There is no caller: nobody's metadata, and nobody who stops waiting.
       ...{ metadata: new Metadata(), deadline: undefined },
       message: claimed.message,
@@ -130,6 +133,7 @@ async function run<Tx extends object>(
   onEvent({
     ...{ type: 'resumed', path: policy.path, requestId: key.text, scope, result, code, published },
     ...{ attempt: claimed.claim.attempt, durationMs: performance.now() - claimed.askedAtMs },
+    ...whyFailed(reply),
   });
   return result;
 }
@@ -140,6 +144,12 @@ function read({ requestDeserialize }: ResumableMethod<object>['definition'], byt
   } catch (cause) {
     throw new Error('a stored request is not a message that its method takes', { cause });
   }
+}
+
+/** What the log says of it. */
+function whyFailed(reply: Reply): Pick<Extract<ServerEvent, { type: 'resumed' }>, 'reason' | 'error'> {
+  const { reason, error } = wireReply(reply);
+  return { ...(reason === undefined ? {} : { reason }), ...(error === undefined ? {} : { error }) };
 }
 
 /** What a caller would have been told, as a result and a gRPC code. */

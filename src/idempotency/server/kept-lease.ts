@@ -8,6 +8,8 @@ export type LeaseRenewalResult = RenewalResult | 'failed';
 /** The lease of one attempt, as far as this process can know it: the database alone knows whose a key is. */
 export interface KeptLease {
   readonly path: string;
+  /** The key that is held, for the log. */
+  readonly requestId: string | undefined;
   readonly leaseMs: number;
   /** The claim, with the token that holds it now. */
   claim(): HeldClaim;
@@ -47,6 +49,8 @@ export interface KeptLeaseOptions {
   readonly claim: HeldClaim;
   readonly policy: MethodPolicy;
   readonly heldSinceMs: number;
+  /** For the log. */
+  readonly requestId?: string | undefined;
   /** Resolves when no renewal is under way. */
   readonly underWay: () => Promise<void>;
   /** Renews this lease and tells it the result through `renewed`. */
@@ -88,6 +92,7 @@ export function createKeptLease(options: KeptLeaseOptions): KeptLease {
 
   return {
     path: policy.path,
+    requestId: options.requestId,
     leaseMs,
     claim: () => claim,
     signal: () => {

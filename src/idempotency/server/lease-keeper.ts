@@ -1,4 +1,4 @@
-import type { ServerEventListener } from '../events';
+import type { ServerEvent, ServerEventListener } from '../events';
 import { LONGEST_TIMER_MS } from '../longest-timer';
 import type { MethodPolicy } from '../policy';
 import type { HeldClaim, IdempotencyStore, RenewalResult } from '../store/store';
@@ -11,8 +11,9 @@ export interface LeaseKeeper {
    * Keeps a lease until it is told to stop.
    *
    * @param heldSinceMs when the claim was asked for, by `performance.now()`: the lease can't have begun earlier
+   * @param requestId the key that is held, for the log
    */
-  keep(claim: HeldClaim, policy: MethodPolicy, heldSinceMs: number): KeptLease;
+  keep(claim: HeldClaim, policy: MethodPolicy, heldSinceMs: number, requestId?: string): KeptLease;
   /** Runs a claim and counts it meanwhile: it may become a lease. */
   claiming<Result>(claim: () => Promise<Result>): Promise<Result>;
   /** How many leases are kept, the claims that are under way included. */
@@ -84,7 +85,7 @@ export function createLeaseKeeper<Tx>({ store, onEvent }: LeaseKeeperOptions<Tx>
     const nowMs = performance.now();
     for (const lease of leases) {
       if (lease.dueAtMs() > nowMs || !lease.isOverLimit(nowMs)) continue;
-      if (lease.endRenewals(nowMs)) onEvent({ type: 'execution_limit', path: lease.path });
+      if (lease.endRenewals(nowMs)) onEvent(limitOf(lease));
     }
     const renewed = new Set<KeptLease>();
     for (;;) {
@@ -118,20 +119,20 @@ export function createLeaseKeeper<Tx>({ store, onEvent }: LeaseKeeperOptions<Tx>
     await store.endLeasesIfHeld(ending.map((lease) => lease.claim()));
     for (const lease of ending) {
       lease.lose('the process ends');
-      onEvent({ type: 'lease_ended', path: lease.path });
+      onEvent({ type: 'lease_ended', path: lease.path, requestId: lease.requestId });
     }
   };
 
   return {
-    keep: (claim, policy, heldSinceMs) => {
+    keep: (claim, policy, heldSinceMs, requestId) => {
       const lease: KeptLease = createKeptLease({
-        ...{ claim, policy, heldSinceMs },
+        ...{ claim, policy, heldSinceMs, requestId },
         underWay: () => renewing.get(lease) ?? Promise.resolve(),
         prolong: () => renew([lease]),
         resumed: schedule,
         ended: (overLimit) => {
           leases.delete(lease);
-          if (overLimit) onEvent({ type: 'execution_limit', path: lease.path });
+          if (overLimit) onEvent(limitOf(lease));
         },
       });
       leases.add(lease);
@@ -156,4 +157,8 @@ export function createLeaseKeeper<Tx>({ store, onEvent }: LeaseKeeperOptions<Tx>
       if (ending.length > 0) await within(END_WITHIN_MS, end(ending));
     },
   };
+}
+
+function limitOf({ path, requestId }: KeptLease): ServerEvent {
+  return { type: 'execution_limit', path, requestId };
 }

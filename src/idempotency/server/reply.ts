@@ -35,8 +35,10 @@ export type Reply =
 export interface WireReply {
   readonly status: StatusObject;
   readonly response: Buffer | undefined;
-  /** `ErrorInfo.reason` of a refusal, for the log. */
+  /** `ErrorInfo.reason` of a refusal, or of the handler's own error, for the log. */
   readonly reason: string | undefined;
+  /** The handler's own error, for the log. */
+  readonly error?: StatusError;
 }
 
 /**
@@ -67,7 +69,7 @@ export function wireReply(reply: Reply): WireReply {
     case 'status': {
       const status = statusErrorStatus(reply.error, reply.retryAfterMs);
       mark(status.metadata, reply);
-      return { status, response: undefined, reason: undefined };
+      return { status, response: undefined, reason: reply.error.info?.reason, error: reply.error };
     }
     case 'fault':
       return {
