@@ -5,8 +5,8 @@ import { deferred } from '../support/deferred';
 import { until } from '../support/until';
 
 describe('a call that another interceptor holds back once it is claimed (case J11)', () => {
-  const held = deferred();
-  const letGo = deferred();
+  let held = deferred();
+  let letGo = deferred();
   let service: AttemptService;
   let runs = 0;
 
@@ -31,7 +31,30 @@ describe('a call that another interceptor holds back once it is claimed (case J1
       },
     });
   });
+  beforeEach(() => {
+    [held, letGo, runs] = [deferred(), deferred(), 0];
+  });
   afterAll(() => service.stop());
+
+  it('and whose caller waits keeps its claim: it is run once, and answered', async () => {
+    service.handle({
+      createPayment: (request, attempt) => {
+        runs += 1;
+        return payAndComplete(request, attempt);
+      },
+    });
+    const paid = service.pay();
+    await held.promise;
+    // A claim that was given back would be gone by the time that another statement was answered.
+    await service.connections.store.$queryRawUnsafe('SELECT 1');
+    expect(await service.database.count(`idempotency_record WHERE state = 'claimed'`)).toBe(1);
+
+    letGo.resolve();
+
+    expect((await paid).code).toBe(status.OK);
+    expect(runs).toBe(1);
+    await service.database.rows('TRUNCATE payments, idempotency_record');
+  });
 
   it('and whose caller hangs up then: its handler is never started, and the key is free again', async () => {
     service.handle({

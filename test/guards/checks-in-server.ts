@@ -60,8 +60,7 @@ export const SERVER_CHECKS = [
     [
       `!cancelled.signal.aborted || context === undefined || context.started || context.claimed === undefined`,
       `context === undefined || context.started || context.claimed === undefined`,
-      'e2e/parallel-duplicates',
-      'e2e/delayed-claim',
+      'e2e/cancelled-before-start',
     ],
     [
       `context.started || context.claimed === undefined`,
@@ -230,7 +229,7 @@ export const SERVER_CHECKS = [
   ]),
   ...checksOf('server/sealed-transaction', [
     [`if (sealed) return (run = tooLate(operation));`, ``, 'unit/sealed-transaction'],
-    [`if (sealed) return tooLate(operation);`, ``, 'unit/sealed-transaction', 'e2e/swallowed-statements'],
+    [`if (sealed) return tooLate(operation);`, ``, 'unit/sealed-transaction'],
     [`if (name.startsWith('$') && !OFFERED.has(name)) {`, `if (false as boolean) {`, 'unit/sealed-transaction'],
     [`if (OFFERED.has(name)) refuseTransactionControl(operation, values);`, ``, 'unit/sealed-transaction'],
     [`if (unfinished.size > 0) throw`, `if (false as boolean) throw`, 'unit/sealed-transaction'],

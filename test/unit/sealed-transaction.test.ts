@@ -233,3 +233,22 @@ describe('a raw text inside complete', () => {
     expect(ran).toHaveLength(3);
   });
 });
+
+describe('a transaction client whose statements do not wait to be awaited', () => {
+  it('runs nothing once sealed either', async () => {
+    const ran: string[] = [];
+    const client = {
+      order: {
+        create: (): Promise<void> => {
+          ran.push('create');
+          return Promise.resolve();
+        },
+      },
+    };
+    const { tx, close } = sealable(client);
+    close();
+
+    await expect(tx.order.create()).rejects.toThrow('order.create after');
+    expect(ran).toEqual([]);
+  });
+});
