@@ -6,8 +6,8 @@ import { LOOK_UP } from '../../src/idempotency/store/sql/look-up';
 import { type AttemptService, payAndComplete, startAttemptService } from '../support/attempt-service';
 import { callUntilAnswered } from '../support/call-until-answered';
 import { type CommitProxy, startCommitProxy } from '../support/commit-proxy';
+import { deferred } from '../support/deferred';
 import { paymentRequest } from '../support/payment-requests';
-import { until } from '../support/until';
 
 jest.setTimeout(60_000);
 
@@ -45,6 +45,22 @@ describe.each([
 
   const records = () => service.database.rows('SELECT state, attempt FROM idempotency_record');
 
+  /** A call whose handler has started, and ends when it is told to fail. */
+  const hang = async (requestId: string) => {
+    const started = deferred();
+    const ended = deferred();
+    service.handle({
+      createPayment: async () => {
+        started.resolve();
+        await ended.promise;
+        throw new Error('overtaken');
+      },
+    });
+    const first = service.pay({ requestId });
+    await started.promise;
+    return { first, fail: ended.resolve };
+  };
+
   it.each(['cut before', 'cut after'] as const)(
     'because its connection was %s it, is made all the same',
     async (fault) => {
@@ -62,10 +78,7 @@ describe.each([
 
   it('is a takeover where the answer to that was lost', async () => {
     const requestId = randomUUID();
-    let fail: (error: Error) => void = () => undefined;
-    service.handle({ createPayment: () => new Promise((_resolve, reject) => (fail = reject)) });
-    const first = service.pay({ requestId });
-    await until('the key is claimed', async () => (await records()).length === 1);
+    const { first, fail } = await hang(requestId);
     await service.database.rows('UPDATE idempotency_record SET lease_until = now()');
     service.handle({ createPayment: payAndComplete });
     const cut = proxy.on(TAKE_OVER_IF_EXPIRED, 'cut after');
@@ -77,17 +90,14 @@ describe.each([
     // Recognised as its own; or, where no other connection was to be had in time, given back and claimed anew.
     const wasGivenBack = refusals.some(({ error }) => error.reason === 'STORE_UNAVAILABLE');
     expect(await records()).toEqual([{ state: 'completed', attempt: wasGivenBack ? 1 : 2 }]);
-    fail(new Error('overtaken'));
+    fail();
     await first;
     expect(await service.database.count('payments')).toBe(1);
   });
 
   it('is given back where that was a takeover and nobody could be asked about it', async () => {
     const requestId = randomUUID();
-    let fail: (error: Error) => void = () => undefined;
-    service.handle({ createPayment: () => new Promise((_resolve, reject) => (fail = reject)) });
-    const first = service.pay({ requestId });
-    await until('the key is claimed', async () => (await records()).length === 1);
+    const { first, fail } = await hang(requestId);
     await service.database.rows('UPDATE idempotency_record SET lease_until = now()');
     service.handle({ createPayment: payAndComplete });
     const takeover = proxy.on(TAKE_OVER_IF_EXPIRED, 'cut after');
@@ -102,7 +112,7 @@ describe.each([
     expect(refusals[0]).toMatchObject({ code: status.UNAVAILABLE, error: { reason: 'STORE_UNAVAILABLE' } });
     expect(performance.now() - startedAt).toBeLessThan(LEASE_MS / 2);
     expect(await records()).toEqual([{ state: 'completed', attempt: 1 }]);
-    fail(new Error('overtaken'));
+    fail();
     await first;
     expect(await service.database.count('payments')).toBe(1);
   });
