@@ -1,4 +1,4 @@
-/** Texts that were tried for the fence. Parameters as in `COMPLETE_IF_HELD`. */
+/** Texts that were tried for the fence. $8 is the idle limit; the other parameters are in the order of `COMPLETE_IF_HELD`. */
 
 const SETTINGS = `
   set_config('synchronous_commit',
