@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { Client } from 'pg';
@@ -72,7 +72,7 @@ describe('commands while a service runs on its embedded database', () => {
     await writeFile(join(empty, 'postgres', 'cluster', 'postmaster.pid'), '1\n/data\n');
     await writeFile(join(empty, 'postgres', 'password'), 'secret\n');
     expect(await findRunningDatabase(empty)).toBeUndefined();
-    await removeDataDirectory(empty);
+    await rm(empty, { recursive: true });
   });
 });
 

@@ -7,7 +7,7 @@ import { Client } from 'pg';
 import { DataDirectoryInUse } from '../../src/database/data-directory-hold';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/database/embedded-postgres';
 import { serverPid, startServer, stopServer } from '../../src/database/postgres-server';
-import { postgresStopped } from '../support/data-directory';
+import { postgresStopped, removeDataDirectory } from '../support/data-directory';
 import { makeTemporaryDirectory } from '../support/postgres';
 
 let parent: string;
@@ -25,6 +25,7 @@ beforeEach(async () => {
 afterEach(async () => {
   children.forEach((child) => child.kill('SIGKILL'));
   await Promise.all(started.map((postgres) => postgres.stop('immediate')));
+  await removeDataDirectory(dataDirectory);
   await rm(parent, { recursive: true, force: true });
 });
 

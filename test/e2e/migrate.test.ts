@@ -81,7 +81,7 @@ test('two processes that start together both come up', async () => {
     const [exitCode] = (await once(child, 'close')) as [number | null];
     return { exitCode, names: JSON.parse(output) as string[] };
   });
-  const waiting = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+  const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`;
   while ((await database.rows(waiting)).length < 2) await new Promise(setImmediate);
   holder.release(true);
   const outcomes = await Promise.all(starters);

@@ -3,6 +3,7 @@ import { claimRequest, datedKey } from '../support/claim-requests';
 import type { OperatedStore } from '../support/operated-store';
 import { openOperatorCli, type OperatorCli, PATH } from '../support/operator-cli';
 import { createTestDatabase } from '../support/postgres';
+import { statementsWaiting } from '../support/record-hold';
 import { answerOf, claim, complete } from '../support/store';
 
 let cli: OperatorCli;
@@ -113,7 +114,7 @@ describe('grpc-idempotency release', () => {
       const waiting = cli.change('release', request);
       expect((await waiting).lines[0]).toMatch(/^refused: a transaction has it in hand/);
       const moved = cli.change('release', request);
-      await untilBlocked();
+      await statementsWaiting(opened.database, 1);
       await other.query('COMMIT');
       expect((await moved).lines[0]).toMatch(/^refused: it has changed while it was looked at/);
     } finally {
@@ -122,17 +123,6 @@ describe('grpc-idempotency release', () => {
     expect((await cli.change('release', request)).code).toBe(0);
   });
 });
-
-/** Waits until a statement waits for a lock. */
-async function untilBlocked(): Promise<void> {
-  for (;;) {
-    const [row] = await opened.database.rows<{ blocked: boolean }>(
-      `SELECT count(*) > 0 AS blocked FROM pg_locks JOIN pg_database ON pg_database.oid = database OR database IS NULL
-       WHERE NOT granted AND datname = current_database()`,
-    );
-    if (row?.blocked === true) return;
-  }
-}
 
 describe('grpc-idempotency expire', () => {
   it('removes the answer; a dated key is dead, an undated one until its record goes', async () => {

@@ -99,7 +99,8 @@ describe('a connection on which a statement still waits', () => {
     );
   const isWaiting = () =>
     until('the statement waits', async () => {
-      const waiting = `pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'UPDATE note%'`;
+      const waiting = `pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'UPDATE note%'`;
       return (await base.count(waiting)) > 0;
     });
   const next = () => transact((tx) => tx.$executeRawUnsafe('INSERT INTO note VALUES (2)'));

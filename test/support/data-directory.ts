@@ -31,8 +31,13 @@ export async function postgresStopped(dataDirectory: string, pid?: number): Prom
   if (pid !== undefined) await until('its process is gone', async () => !(await isAlive(pid)));
 }
 
-/** Removes a data directory and the files it points to. */
+/**
+ * Removes a data directory and the files it points to, once its database runs no more: one whose service was killed still
+ * stops, and writes while it does.
+ */
 export async function removeDataDirectory(dataDirectory: string): Promise<void> {
+  const pid = await notedPostgres(dataDirectory);
+  if (pid !== undefined) await until('its database has stopped', async () => !(await isAlive(pid)));
   await rm(await locate(dataDirectory), { recursive: true, force: true });
   await rm(dataDirectory, { recursive: true, force: true });
 }
