@@ -1,31 +1,17 @@
-import { randomUUID } from 'node:crypto';
-import { credentials, InterceptingCall, Metadata, status } from '@grpc/grpc-js';
-import { type CallEnd, createPromiseClient, loadPolicies, newRequestId } from '../../src/idempotency/index';
-import { createPaymentsClient, type PaymentsClient } from '../../src/payments/payments-client';
-import { type ForeignServer, foreignDescriptorSet, ShelfService, startForeignServer } from '../support/foreign-service';
+import { InterceptingCall, Metadata, status } from '@grpc/grpc-js';
+import { type CallEnd, newRequestId } from '../../src/idempotency/index';
+import { newPayment } from '../support/new-payment';
 import { metadataOf } from '../support/scripted-server';
-import { useService } from '../support/use-service';
-
-const insecure = credentials.createInsecure();
+import { usePaymentsClient } from '../support/use-payments-client';
+import { BOOK, type ShelfInUse, useShelf } from '../support/use-shelf';
 
 describe('how a payment call ended', () => {
-  const used = useService();
-  let payments: PaymentsClient;
-
-  beforeAll(() => {
-    payments = createPaymentsClient(`127.0.0.1:${used.service.grpcPort}`, { credentials: insecure });
-  });
-
-  afterAll(() => payments.close());
-
-  const payment = () => ({
-    ...{ orderId: randomUUID(), amountMinor: 1250n, currency: 'EUR', paymentMethod: 'tok_visa', metadata: {} },
-  });
+  const used = usePaymentsClient();
 
   it('says of a first answer that it is none of an earlier attempt, of the next that it is, and until when', async () => {
-    const [request, requestId] = [payment(), newRequestId()];
+    const [request, requestId] = [newPayment(), newRequestId()];
     const ends: CallEnd[] = [];
-    const pay = () => payments.createPayment(request, { requestId, onEnd: (end) => ends.push(end) });
+    const pay = () => used.payments.createPayment(request, { requestId, onEnd: (end) => ends.push(end) });
     const first = await pay();
     const second = await pay();
 
@@ -44,12 +30,12 @@ describe('how a payment call ended', () => {
   });
 
   it('says of a refusal that it is a replay', async () => {
-    const request = payment();
-    await payments.createPayment(request, { requestId: newRequestId() });
+    const request = newPayment();
+    await used.payments.createPayment(request, { requestId: newRequestId() });
     const requestId = newRequestId();
     const replayed: boolean[] = [];
     for (let time = 1; time <= 2; time += 1) {
-      const refused = payments.createPayment(request, { requestId, onEnd: (end) => replayed.push(end.replayed) });
+      const refused = used.payments.createPayment(request, { requestId, onEnd: (end) => replayed.push(end.replayed) });
       await expect(refused).rejects.toMatchObject({ code: status.ALREADY_EXISTS });
     }
     expect(replayed).toEqual([false, true]);
@@ -57,7 +43,7 @@ describe('how a payment call ended', () => {
 
   it('is told before the promise settles, and has no expiry where nothing is recorded', async () => {
     const told: (CallEnd | string)[] = [];
-    await payments
+    await used.payments
       .listPayments({ pageSize: 1, pageToken: '', orderId: '' }, { onEnd: (end) => told.push(end) })
       .then(() => told.push('settled'));
     expect(told).toEqual([expect.objectContaining({ replayed: false, expiresAt: undefined, attempts: 1 }), 'settled']);
@@ -65,42 +51,19 @@ describe('how a payment call ended', () => {
 });
 
 describe('the client of a foreign service', () => {
-  const policies = loadPolicies(foreignDescriptorSet());
-  const book = { title: 'Kürk Mantolu Madonna', copies: 9_007_199_254_740_993n };
-  let server: ForeignServer;
-  let failures: number;
-  let trailers: Metadata;
+  const used = useShelf();
 
-  beforeAll(async () => {
-    server = await startForeignServer((call, answer) => {
-      failures -= 1;
-      if (failures >= 0) answer({ code: status.UNAVAILABLE, details: 'down' });
-      else answer(null, { shelf: call.request.copies === book.copies ? 7 : 0 }, trailers);
-    });
-  });
-
-  beforeEach(() => {
-    failures = 0;
-    trailers = new Metadata();
-  });
-
-  afterAll(() => server.close());
-
-  const withClient = async <T>(
-    work: (shelf: ReturnType<typeof connect>) => Promise<T>,
-    change: Partial<Parameters<typeof connect>[0]> = {},
-  ): Promise<T> => {
-    const shelf = connect(change);
+  const withClient = async (
+    work: (shelf: ReturnType<ShelfInUse['connect']>) => Promise<void>,
+    change: Parameters<ShelfInUse['connect']>[0] = {},
+  ): Promise<void> => {
+    const shelf = used.connect(change);
     try {
-      return await work(shelf);
+      await work(shelf);
     } finally {
       shelf.close();
     }
   };
-  const connect = (change: { interceptors?: readonly (typeof answerAtOnce)[] }) =>
-    createPromiseClient(ShelfService, server.address, {
-      ...{ credentials: insecure, policies, initialBackoffMs: 1, ...change },
-    });
 
   /** An interceptor that never asks the server, such as a cache. */
   const answerAtOnce = (): InterceptingCall =>
@@ -122,34 +85,34 @@ describe('the client of a foreign service', () => {
     await withClient(async (shelf) => {
       const ends: number[] = [];
       const onEnd = ({ attempts }: CallEnd) => void ends.push(attempts);
-      failures = 2;
-      expect(await shelf.putBook(book, { requestId: newRequestId(), onEnd })).toEqual({ shelf: 7 });
-      failures = 1;
-      expect(await shelf.findBook(book, { onEnd })).toEqual({ shelf: 7 });
-      failures = 1;
-      await expect(shelf.putBook(book, { onEnd })).rejects.toMatchObject({ code: status.UNAVAILABLE });
+      used.failures = 2;
+      expect(await shelf.putBook(BOOK, { requestId: newRequestId(), onEnd })).toEqual({ shelf: 7 });
+      used.failures = 1;
+      expect(await shelf.findBook(BOOK, { onEnd })).toEqual({ shelf: 7 });
+      used.failures = 1;
+      await expect(shelf.putBook(BOOK, { onEnd })).rejects.toMatchObject({ code: status.UNAVAILABLE });
       expect(ends).toEqual([3, 2, 1]);
     });
   });
 
   it('sends nothing when the call was cancelled in the tick that made it, and tells no attempt', async () => {
     await withClient(async (shelf) => {
-      const arrived = server.arrivals.length;
+      const arrived = used.server.arrivals.length;
       const cancel = new AbortController();
       const ends: CallEnd[] = [];
-      const found = shelf.findBook(book, { signal: cancel.signal, onEnd: (end) => ends.push(end) });
+      const found = shelf.findBook(BOOK, { signal: cancel.signal, onEnd: (end) => ends.push(end) });
       cancel.abort();
       await expect(found).rejects.toMatchObject({ code: status.CANCELLED });
       expect(ends).toMatchObject([{ attempts: 0, replayed: false, expiresAt: undefined }]);
-      expect(server.arrivals).toHaveLength(arrived);
+      expect(used.server.arrivals).toHaveLength(arrived);
     });
   });
 
   test.each(['tomorrow', ''])('takes an expiry of %j, which is no time, for none', async (expiry) => {
     await withClient(async (shelf) => {
-      trailers = metadataOf({ 'idempotency-expires-at': expiry, 'idempotent-replayed': 'false' });
+      used.trailers = metadataOf({ 'idempotency-expires-at': expiry, 'idempotent-replayed': 'false' });
       const ends: CallEnd[] = [];
-      await shelf.findBook(book, { onEnd: (end) => ends.push(end) });
+      await shelf.findBook(BOOK, { onEnd: (end) => ends.push(end) });
       expect(ends).toMatchObject([{ replayed: false, expiresAt: undefined }]);
     });
   });
@@ -157,7 +120,7 @@ describe('the client of a foreign service', () => {
   it('resolves where an interceptor answers by itself, at once', async () => {
     await withClient(
       async (shelf) => {
-        expect(await shelf.findBook(book)).toEqual({ shelf: 1 });
+        expect(await shelf.findBook(BOOK)).toEqual({ shelf: 1 });
       },
       { interceptors: [answerAtOnce] },
     );

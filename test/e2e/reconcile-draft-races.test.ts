@@ -1,29 +1,16 @@
 import { status } from '@grpc/grpc-js';
 import { newRequestId } from '../../src/idempotency/index';
-import {
-  type AbandonedCall,
-  type AbandonedDrafts,
-  LEFT,
-  OF_PARKED,
-  REMOVED,
-  startAbandonedDrafts,
-} from '../support/abandoned-drafts';
+import { type AbandonedCall, LEFT, OF_PARKED, REMOVED } from '../support/abandoned-drafts';
 import { deferred } from '../support/deferred';
+import { holdBeforeNetwork } from '../support/network-hold';
 import { paymentRequest } from '../support/payment-requests';
-import { outcomesOf, type Reconciled } from '../support/reconciliation';
+import { outcomesOf } from '../support/reconciliation';
+import { useAbandonedDrafts } from '../support/use-abandoned-drafts';
 
 // Three services on one busy database.
 jest.setTimeout(60_000);
 
-let drafts: AbandonedDrafts;
-let used: Reconciled;
-
-beforeAll(async () => {
-  drafts = await startAbandonedDrafts();
-  used = drafts.used;
-});
-beforeEach(() => drafts.startOver());
-afterAll(() => used.stop());
+const { drafts, used } = useAbandonedDrafts();
 
 describe('between the look and the repair of a draft', () => {
   let compared = false;
@@ -37,20 +24,14 @@ describe('between the look and the repair of a draft', () => {
   };
   /** Released by hand, and sent again by its caller: an attempt runs. */
   const resumed = async (call: AbandonedCall) => {
-    const asked = deferred();
-    const goOn = deferred();
-    used.hold(async (point) => {
-      if (point !== 'before') return;
-      asked.resolve();
-      await goOn.promise;
-    });
+    const held = holdBeforeNetwork(used);
     await drafts.setRecord(
       call,
       `state = 'claimed', attempt = 1, lease_until = now(), owner_token = gen_random_uuid()`,
     );
     const paying = used.client.call(call);
-    await asked.promise;
-    return { paying, goOn };
+    await held.asked;
+    return { paying, goOn: held.goOn };
   };
 
   it('its request runs again: the draft stays, and the payment is made', async () => {
@@ -64,7 +45,7 @@ describe('between the look and the repair of a draft', () => {
       onEvent: () => (compared = true),
     });
     expect(outcomesOf(report)).toEqual(['abandoned_draft left']);
-    attempt?.goOn.resolve();
+    attempt?.goOn();
     expect((await attempt?.paying)?.code).toBe(status.OK);
   });
 
@@ -92,7 +73,7 @@ describe('between the look and the repair of a draft', () => {
     const report = await drafts.reconcile({ network: { ...used.books, inNameOf }, onEvent: () => (compared = true) });
     expect(report.findings).toMatchObject([{ outcome: { kind: 'left', why: 'its request is under way again' } }]);
     expect(await drafts.counts()).toEqual(LEFT);
-    attempt?.goOn.resolve();
+    attempt?.goOn();
     expect((await attempt?.paying)?.code).toBe(status.OK);
     expect(await drafts.counts()).toEqual({ drafts: 0, payments: 2, charges: 2, refunds: 0 });
   });

@@ -2,31 +2,16 @@ import { status } from '@grpc/grpc-js';
 import { newRequestId } from '../../src/idempotency/index';
 import { needsSomebody } from '../../src/reconciliation/findings';
 import { reportLines } from '../../src/reconciliation/report';
-import {
-  type AbandonedDrafts,
-  LEFT,
-  OF_FAILED,
-  OF_PAID,
-  OF_PARKED,
-  REMOVED,
-  startAbandonedDrafts,
-} from '../support/abandoned-drafts';
-import { deferred } from '../support/deferred';
+import { LEFT, OF_FAILED, OF_PAID, OF_PARKED, REMOVED } from '../support/abandoned-drafts';
+import { holdBeforeNetwork } from '../support/network-hold';
 import { paymentRequest } from '../support/payment-requests';
-import { outcomesOf, type Reconciled } from '../support/reconciliation';
+import { outcomesOf } from '../support/reconciliation';
+import { useAbandonedDrafts } from '../support/use-abandoned-drafts';
 
 // Three services on one busy database.
 jest.setTimeout(60_000);
 
-let drafts: AbandonedDrafts;
-let used: Reconciled;
-
-beforeAll(async () => {
-  drafts = await startAbandonedDrafts();
-  used = drafts.used;
-});
-beforeEach(() => drafts.startOver());
-afterAll(() => used.stop());
+const { drafts, used } = useAbandonedDrafts();
 
 const recordOf = async ({ requestId }: { readonly requestId: string }) =>
   (
@@ -172,19 +157,13 @@ describe('a draft is left alone', () => {
   });
 
   it('while an attempt runs, however old it is; that then ends as if nothing had looked', async () => {
-    const asked = deferred();
-    const goOn = deferred();
-    used.hold(async (point) => {
-      if (point !== 'before') return;
-      asked.resolve();
-      await goOn.promise;
-    });
+    const held = holdBeforeNetwork(used);
     const paying = used.client.call({ method: 'CreatePayment', request: paymentRequest(), requestId: newRequestId() });
-    await asked.promise;
+    await held.asked;
     await drafts.aDayLater();
     await used.database.rows(`UPDATE idempotency_record SET lease_until = now() + interval '20 s'`);
     expect(await drafts.reconcile()).toMatchObject({ findings: [], underWay: [{ subject: 'draft', why: 'claimed' }] });
-    goOn.resolve();
+    held.goOn();
     expect((await paying).code).toBe(status.OK);
   });
 

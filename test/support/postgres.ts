@@ -125,7 +125,8 @@ export async function inCluster(clusterUrl: string, work: (client: Client) => Pr
   }
 }
 
-function openDatabase(connectionString: string, remove: () => Promise<void>): TestDatabase {
+/** A database that is there already, with connections of this process; `remove` follows when it is dropped. */
+export function openDatabase(connectionString: string, remove: () => Promise<void>): TestDatabase {
   // Whatever the default of the server that is tested: tests count what is committed, and hold locks for others to meet.
   const pool = new Pool({ connectionString, max: 4, options: '-c default_transaction_isolation=read\\ committed' });
   // Tests cut connections and stop servers; what matters to a test is the statement that it runs itself.
