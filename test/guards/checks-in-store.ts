@@ -98,7 +98,7 @@ export const STORE_CHECKS = [
     [`if (row.fromFuture) return { kind: 'from_future' };`, ``, 'store/dates'],
     [`return row.tooOld ? { kind: 'expired' } : 'moved';`, `return 'moved';`, 'store/dates'],
     [
-      `if (row.ownerToken === ownerToken) return granted`,
+      `if (claim.doubtful.has(row.ownerToken)) return granted`,
       `if (false as boolean) return granted`,
       'store/claim-retries',
     ],
@@ -133,8 +133,29 @@ export const STORE_CHECKS = [
     [`if (!again || performance.now() + pauseMs > giveUpAt)`, `if (!again)`, 'store/guards-look-ups'],
   ]),
   ...checksOf('store/postgres-store', [
-    [`if (claim !== undefined && isOutage(error)) void releaseLater(records, claim);`, ``, 'e2e/unknown-claim'],
-    [`(held) => held,`, `() => true,`, 'store/claim-retries'],
+    [`for (const ownerToken of doubtful) giveBack({ ...placeOf(request), ownerToken });`, ``, 'store/late-claims'],
+    [`if (said.kind === 'granted') doubtful.delete(said.claim.ownerToken);`, ``, 'store/late-claims'],
+    [`        giveBack(claim);\n`, ``, 'store/late-claims'],
+  ]),
+  ...checksOf('store/insert-claim', [
+    [`if (!provesRollback(error)) for`, `if (false as boolean) for`, 'store/late-claims', 'store/claim-retries'],
+    // One token for all: a late INSERT revives what was settled.
+    [
+      `const ownerToken = randomUUID();\n  const values`,
+      `const ownerToken = claim.takeoverToken;\n  const values`,
+      'store/late-claims',
+    ],
+  ]),
+  ...checksOf('store/give-back', [
+    [`if (isPoolEnded(error)) waiting.clear();`, ``, 'unit/give-back'],
+    [`if (isOutage(error) && !isLockTimeout(error)) return false;`, ``, 'store/late-claims', 'unit/give-back'],
+    [`isThere &&= await look(one);`, `isThere = await look(one);`, 'unit/give-back'],
+    [
+      `if (isGivenBack || afterMs === undefined) waiting.delete(one);`,
+      `if (true as boolean) waiting.delete(one);`,
+      'unit/give-back',
+    ],
+    [`if (waiting.size > MOST_WAITING && oldest !== undefined) waiting.delete(oldest);`, ``, 'unit/give-back'],
   ]),
   ...checksOf('store/natural-batch', [
     [

@@ -64,6 +64,16 @@ const errors: readonly [string, unknown, Meaning][] = [
   ['a statement: ECONNRESET', statementError({ kind: 'ConnectionClosed' }), { lost: true, outage: true }],
   ['a statement: ETIMEDOUT', statementError({ kind: 'SocketTimeout' }), { outage: true }],
   ['a statement: TLS', statementError({ kind: 'TlsConnectionError' }), { outage: true }],
+  ...['EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'EPIPE'].map((code): [string, unknown, Meaning] => [
+    `the operating system: ${code}`,
+    Object.assign(new Error(`connect ${code} 10.0.0.1:5432`), { code, syscall: 'connect' }),
+    { lost: true, outage: true },
+  ]),
+  [
+    'the operating system: EAI_AGAIN',
+    Object.assign(new Error('getaddrinfo EAI_AGAIN db'), { code: 'EAI_AGAIN', syscall: 'getaddrinfo' }),
+    { outage: true },
+  ],
   ['an ended connection', connectionTerminated(), { lost: true, outage: true }],
   [
     'a connection that was dead before',

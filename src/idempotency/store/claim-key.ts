@@ -3,7 +3,7 @@ import { startedBy } from '../stored-steps';
 import { MOST_ATTEMPTS } from './attempts';
 import type { SqlClient } from './database';
 import { isLockTimeout, isLostConnection, isSerializationFailure } from './database-error';
-import type { NewClaim } from './insert-claim';
+import { doubting, type InsertedClaim, type NewClaim } from './insert-claim';
 import { expiry, judge, type RecordRow } from './judge';
 import type { NaturalBatch } from './natural-batch';
 import type { ClaimOutcome, TakeoverOutcome } from './outcomes';
@@ -14,7 +14,7 @@ import { parkIfExhausted } from './steps';
 /** How claims reach the database. */
 export interface ClaimContext {
   readonly records: SqlClient;
-  readonly inserts: NaturalBatch<NewClaim, number | undefined>;
+  readonly inserts: NaturalBatch<NewClaim, InsertedClaim>;
 }
 
 /** How often a claim starts over when others move under it, or a statement fails in a way that says "again". */
@@ -25,8 +25,8 @@ const IN_HAND = { kind: 'in_progress', leaseLeftMs: 0, ageMs: 0, resource: undef
 
 /**
  * Claims a key: inserts, and where that gave nothing reads in a new statement, since the winner's row may not be in the
- * snapshot of the first. An expired lease is taken over. All rounds use one token, so a statement whose answer was lost
- * recognises its own row when it is repeated.
+ * snapshot of the first. An expired lease is taken over. A record that a statement made whose answer was lost is
+ * recognised by its token.
  */
 export function claimKey(context: ClaimContext, claim: NewClaim): Promise<ClaimOutcome> {
   return inRounds(() => claimOnce(context, claim));
@@ -62,9 +62,10 @@ async function inRounds<Outcome>(once: () => Promise<Outcome | 'moved' | 'missed
 }
 
 async function claimOnce(context: ClaimContext, claim: NewClaim): Promise<ClaimOutcome | 'moved' | 'missed'> {
-  const createdAtMs = await context.inserts.submit(claim);
-  if (createdAtMs !== undefined)
-    return granted(claim, { attempt: 1, createdAtMs, results: null, resource: null }, false);
+  const inserted = await context.inserts.submit(claim);
+  if (inserted !== undefined) {
+    return granted(claim, { ...inserted, attempt: 1, results: null, resource: null }, false);
+  }
 
   return takeOverOrSay(context, claim, await readRecord(context.records, claim.request, claim.id));
 }
@@ -75,14 +76,14 @@ async function takeOverOrSay(
   claim: NewClaim,
   row: RecordRow,
 ): Promise<ClaimOutcome | 'moved' | 'missed'> {
-  const { request, methodId, ownerToken } = claim;
+  const { request, methodId } = claim;
   const found = judge(row, request, methodId);
   switch (found.kind) {
     case 'absent':
       if (row.fromFuture) return { kind: 'from_future' };
       return row.tooOld ? { kind: 'expired' } : 'moved';
     case 'claimed': {
-      if (row.ownerToken === ownerToken) return granted(claim, row, row.attempt > 1);
+      if (claim.doubtful.has(row.ownerToken)) return granted(claim, row, row.attempt > 1);
       if (found.leaseLeftMs > 0) return { ...found, kind: 'in_progress' };
       if (row.recoveryPoint !== null && row.attempt >= lastAttempt(row)) {
         const parked = await parkIfExhausted(context.records, claim, row.ownerToken, lastAttempt(row));
@@ -106,28 +107,20 @@ function lastAttempt({ results }: RecordRow): number {
 }
 
 /** What a claim tells of the record that it holds. */
-type Granted = Pick<RecordRow, 'attempt' | 'createdAtMs' | 'results' | 'resource'>;
+type Granted = Pick<RecordRow, 'ownerToken' | 'attempt' | 'createdAtMs' | 'results' | 'resource'>;
 
-async function takeOverIfExpired(
-  records: SqlClient,
-  { request, id, ownerToken, instance }: NewClaim,
-  tokenSeen: string,
-): Promise<Granted | undefined> {
-  const rows = await records.$queryRawUnsafe<Granted[]>(
-    TAKE_OVER_IF_EXPIRED,
-    request.key.bucket,
-    id,
-    tokenSeen,
-    ownerToken,
-    request.policy.leaseMs,
-    instance,
+async function takeOverIfExpired(records: SqlClient, claim: NewClaim, tokenSeen: string): Promise<Granted | undefined> {
+  const { request, id, takeoverToken: ownerToken, instance } = claim;
+  const values = [request.key.bucket, id, tokenSeen, ownerToken, request.policy.leaseMs, instance];
+  const [taken] = await doubting([{ claim, ownerToken }], () =>
+    records.$queryRawUnsafe<Omit<Granted, 'ownerToken'>[]>(TAKE_OVER_IF_EXPIRED, ...values),
   );
-  return rows[0];
+  return taken === undefined ? undefined : { ...taken, ownerToken };
 }
 
 function granted(
-  { request, id, ownerToken }: NewClaim,
-  { attempt, createdAtMs, results, resource }: Granted,
+  { request, id }: NewClaim,
+  { ownerToken, attempt, createdAtMs, results, resource }: Granted,
   takeover: boolean,
 ): ClaimOutcome {
   const claim = {

@@ -52,7 +52,13 @@ export function isMissingRight(error: unknown): boolean {
 export function isLostConnection(error: unknown): boolean {
   const state = sqlState(error);
   if (state !== undefined) return /^(08|57P01|57P02)/.test(state);
-  return adapterCause(error)['kind'] === 'ConnectionClosed' || hasText(error, [BROKEN, NOT_QUERYABLE]);
+  const isBroken = adapterCause(error)['kind'] === 'ConnectionClosed' || BROKEN_SOCKET.has(objectOf(error)['code']);
+  return isBroken || hasText(error, [BROKEN, NOT_QUERYABLE]);
+}
+
+/** The pool was closed: what is asked of it can never be carried out. */
+export function isPoolEnded(error: unknown): boolean {
+  return hasText(error, [POOL_ENDED]);
 }
 
 /**
@@ -66,7 +72,8 @@ export function isOutage(error: unknown): boolean {
     isLostConnection(error) ||
     UNREACHABLE_KINDS.has(adapterCause(error)['kind']) ||
     UNREACHABLE_CODES.has(objectOf(error)['code']) ||
-    hasText(error, [NO_CONNECTION_IN_TIME, NO_ANSWER_IN_TIME, POOL_ENDED])
+    isPoolEnded(error) ||
+    hasText(error, [NO_CONNECTION_IN_TIME, NO_ANSWER_IN_TIME])
   );
 }
 
@@ -96,7 +103,12 @@ const UNREACHABLE_KINDS: ReadonlySet<unknown> = new Set([
 ]);
 
 /** Prisma's own: can't be reached, connection closed, no connection in time, transaction not started or out of time. */
-const UNREACHABLE_CODES: ReadonlySet<unknown> = new Set(['P1001', 'P1017', 'P2024', 'P2028']);
+const UNREACHABLE_CODES: ReadonlySet<unknown> = new Set(['P1001', 'P1017', 'P2024', 'P2028', 'EAI_AGAIN']);
+
+/** What the operating system says of a host or a connection that went away, and the driver adapter hands on as it is. */
+const BROKEN_SOCKET: ReadonlySet<unknown> = new Set([
+  ...['EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH', 'ENETDOWN', 'ENETRESET', 'ECONNABORTED', 'EPIPE'],
+]);
 
 function adapterCause(error: unknown): Readonly<Record<string, unknown>> {
   const { meta, cause } = objectOf(error);

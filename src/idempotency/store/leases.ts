@@ -7,7 +7,7 @@ import { END_LEASES_IF_HELD, PUBLISH_IF_HELD, RELEASE_IF_HELD, RENEW_IF_HELD, SE
 import { SELECT_STILL_RUNNING } from './sql/look-up';
 
 /** Where a record is, and under which token it is held. */
-type OwnedPlace = Pick<HeldClaim, 'bucket' | 'id' | 'ownerToken'>;
+export type OwnedPlace = Pick<HeldClaim, 'bucket' | 'id' | 'ownerToken'>;
 
 /** Prolongs leases. What was not prolonged is looked at again: a row in somebody's hand is not a lost one. */
 export async function renewIfHeld(records: SqlClient, renewals: readonly Renewal[]): Promise<readonly RenewalResult[]> {

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { MethodPolicy } from '../policy';
 import { recordId } from '../record-id';
 import { checkDatabase } from './check-database';
@@ -8,10 +7,12 @@ import { type ClaimContext, claimKey, takeOverHalfFinished } from './claim-key';
 import { completeIfHeld } from './complete-if-held';
 import type { SqlClient, TransactionClient } from './database';
 import { isFenced, isOutage, isSerializationFailure, provesRollback } from './database-error';
+import { createGiveBack } from './give-back';
 import { countStranded, findHalfFinished } from './half-finished';
 import { createClaimInserts, type NewClaim } from './insert-claim';
 import { judge } from './judge';
 import { endLeasesIfHeld, pauseIfHeld, publishIfHeld, releaseIfHeld, renewIfHeld, stillRunning } from './leases';
+import type { ClaimOutcome, TakeoverOutcome } from './outcomes';
 import { registerMethods } from './methods';
 import { readRecord } from './read-record';
 import { readStatus } from './read-status';
@@ -44,6 +45,7 @@ export async function openPostgresStore<Tx extends SqlClient>(
   await checkDatabase(records);
   const methodIds = await registerMethods(records, options.policies);
   const context = { records, inserts: createClaimInserts(records) };
+  const giveBack = createGiveBack(records);
 
   const subjectOf = ({ policy, scope, key }: StatusSubject) => {
     const methodId = methodIds.get(policy.path);
@@ -51,18 +53,25 @@ export async function openPostgresStore<Tx extends SqlClient>(
     return { id: recordId({ scope, path: policy.path, key }), methodId };
   };
 
-  const claimOrSay = async <Outcome>(
+  const placeOf = (subject: StatusSubject) => ({ bucket: subject.key.bucket, id: subjectOf(subject).id });
+
+  const claimOrSay = async <Outcome extends ClaimOutcome | TakeoverOutcome>(
     request: ClaimRequest,
     claimBy: (context: ClaimContext, claim: NewClaim) => Promise<Outcome>,
   ): Promise<Outcome | { readonly kind: 'unavailable'; readonly error: unknown }> => {
-    let claim: NewClaim | undefined;
+    const doubtful = new Set<string>();
     try {
-      claim = { request, instance, ownerToken: randomUUID(), ...subjectOf(request) };
-      return await claimBy(context, claim);
+      const claim = { request, instance, takeoverToken: randomUUID(), doubtful, ...subjectOf(request) };
+      const outcome = await claimBy(context, claim);
+      // What it was granted with is in use, not in doubt.
+      const said: TakeoverOutcome = outcome;
+      if (said.kind === 'granted') doubtful.delete(said.claim.ownerToken);
+      return outcome;
     } catch (error) {
-      // Its answer may be what was lost: then it would block its key until the end of its lease.
-      if (claim !== undefined && isOutage(error)) void releaseLater(records, claim);
       return { kind: 'unavailable', error };
+    } finally {
+      // A statement whose answer was lost may have claimed the key, or do so yet: it would be blocked until its lease ends.
+      for (const ownerToken of doubtful) giveBack({ ...placeOf(request), ownerToken });
     }
   };
 
@@ -76,7 +85,7 @@ export async function openPostgresStore<Tx extends SqlClient>(
 
     lookUpStatus: (subject) => readStatus(records, subject, subjectOf(subject)),
 
-    placeOf: (subject) => ({ bucket: subject.key.bucket, id: subjectOf(subject).id }),
+    placeOf,
 
     stillRunning: (places) => stillRunning(records, places),
 
@@ -121,22 +130,13 @@ export async function openPostgresStore<Tx extends SqlClient>(
 
     takeOverHalfFinished: (request) => claimOrSay(request, takeOverHalfFinished),
 
-    releaseIfHeld: (claim) => releaseIfHeld(records, claim),
+    releaseIfHeld: async (claim) => {
+      try {
+        return await releaseIfHeld(records, claim);
+      } catch (error) {
+        giveBack(claim);
+        throw error;
+      }
+    },
   };
-}
-
-/** How often and how soon a claim whose outcome is unknown is given back, milliseconds. */
-const RELEASE_AFTER_MS = [250, 1_000, 4_000, 16_000];
-
-/** Gives back what may have been claimed. Where that fails too, the end of the lease does it. */
-async function releaseLater(records: SqlClient, { request, id, ownerToken }: NewClaim): Promise<void> {
-  for (const afterMs of RELEASE_AFTER_MS) {
-    await delay(afterMs, undefined, { ref: false });
-    const released = await releaseIfHeld(records, { bucket: request.key.bucket, id, ownerToken }).then(
-      // Not held may be not arrived yet: the statement that was lost may be on its way.
-      (held) => held,
-      () => false,
-    );
-    if (released) return;
-  }
 }

@@ -27,10 +27,10 @@ export async function recordStep(
 /** Parks a half-finished record that was tried too often. False when it has moved. */
 export async function parkIfExhausted(
   records: SqlClient,
-  { request, id, ownerToken }: NewClaim,
+  { request, id, takeoverToken }: NewClaim,
   tokenSeen: string,
   mostAttempts: number,
 ): Promise<boolean> {
-  const values = [request.key.bucket, id, tokenSeen, ownerToken, mostAttempts];
+  const values = [request.key.bucket, id, tokenSeen, takeoverToken, mostAttempts];
   return (await records.$queryRawUnsafe<unknown[]>(PARK_IF_EXHAUSTED, ...values)).length > 0;
 }

@@ -98,6 +98,9 @@ export interface IdempotencyStore<Tx> {
    * back or forgotten meanwhile stays so. Never throws.
    */
   takeOverHalfFinished(request: ClaimRequest): Promise<TakeoverOutcome>;
-  /** Gives the key back, or, once a step is recorded, ends the lease only. False when the claim was no longer held. */
+  /**
+   * Gives the key back, or, once a step is recorded, ends the lease only. False when the claim was no longer held. Rejects
+   * when the store can't do so now; it is then tried again in the background for a while.
+   */
   releaseIfHeld(claim: HeldClaim): Promise<boolean>;
 }

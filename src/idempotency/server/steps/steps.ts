@@ -138,6 +138,8 @@ export function createSteps<Tx extends object>(options: StepsOptions<Tx>): Steps
         await begin(draft);
         journal.stored(draft);
       }
+      // Nobody sends what it knows to be another's: two that send at once rely on the other side alone.
+      if (lease.signal().aborted) throw lost();
       const key = derivedKeyOf({ scope: request.scope, path: policy.path, key: request.key }, name);
       const value = await work(key, { deadline, signal: lease.signal() });
       const result = encodeResult(name, value);
