@@ -43,6 +43,7 @@ import { createRelay, type Relay } from './outbox/relay';
 import type { RelayEventListener } from './outbox/relay-events';
 import type { Deliver } from './outbox/relay-options';
 import type { Authorizer } from './payments/authorizer';
+import { createRefundDelivery } from './payments/deliver-refund';
 import { createNetworkAuthorizer } from './payments/network-authorizer';
 import { createPaymentsService } from './payments/payments-service';
 import { createReceiptDelivery } from './receipts/deliver-receipt';
@@ -74,8 +75,8 @@ export interface AppOptions {
   /** Holds the amounts of payments. Default: the card network of the config, or a simulator that is started with the app. */
   readonly authorizer?: Authorizer;
   /**
-   * Carries the events of the outbox to whom they are for; `nobody`: they wait. Default: to the receipts service of the
-   * config, or to a simulator that is started with the app.
+   * Carries the events of the outbox to whom they are for, but for refunds, which the authorizer is asked for; `nobody`:
+   * all wait. Default: to the receipts service of the config, or to a simulator that is started with the app.
    */
   readonly deliver?: Deliver | 'nobody';
   /** The protos with their options, as a serialized FileDescriptorSet. Default: those of this package. */
@@ -194,7 +195,8 @@ async function startParts(
   const countRelay = createOutboxMetrics(metrics.registry).onRelayEvent;
   const logRelay = logRelayEvents(logger);
   const relay = startRelay({
-    ...{ deliver, database, onStop },
+    deliver: deliver === 'nobody' ? deliver : createRefundDelivery({ prisma: database.business, authorizer }, deliver),
+    ...{ database, onStop },
     onEvent: (event) => {
       countRelay(event);
       logRelay(event);

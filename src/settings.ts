@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { FAULTS_EXPECTED, MOST_DECLINES, readFaults } from './card-network/faults';
+import { portExpected, readPort } from './port';
 
 /** What became of a text from the environment. `expected` completes the sentence "expected …". */
 export type Parsed<Value> =
@@ -48,7 +49,7 @@ export const SETTINGS = {
     variable: 'GRPC_PORT',
     defaultValue: 50051,
     description: 'port that serves gRPC; 0 takes any free one',
-    parse: wholeNumber(0, 65_535),
+    parse: port,
   }),
   opsHost: setting({
     variable: 'OPS_HOST',
@@ -60,7 +61,7 @@ export const SETTINGS = {
     variable: 'OPS_PORT',
     defaultValue: 9464,
     description: 'port that serves metrics and probes; 0 takes any free one',
-    parse: wholeNumber(0, 65_535),
+    parse: port,
   }),
   authMode: setting<AuthMode>({
     variable: 'AUTH_MODE',
@@ -91,7 +92,7 @@ export const SETTINGS = {
     variable: 'CARD_NETWORK_PORT',
     defaultValue: 0,
     description: 'port of the simulated card network, on 127.0.0.1; 0 takes any free one',
-    parse: wholeNumber(0, 65_535),
+    parse: port,
   }),
   cardNetworkFaults: setting<string | undefined>({
     variable: 'CARD_NETWORK_FAULTS',
@@ -132,7 +133,7 @@ export const SETTINGS = {
     variable: 'RECEIPTS_PORT',
     defaultValue: 0,
     description: 'port of the simulated receipts service, on 127.0.0.1; 0 takes any free one',
-    parse: wholeNumber(0, 65_535),
+    parse: port,
   }),
   dataDirectory: setting({
     variable: 'DATA_DIRECTORY',
@@ -185,6 +186,11 @@ function wholeNumber(least: number, most: number): (text: string) => Parsed<numb
     if (value >= least && value <= most) return { kind: 'value', value };
     return { kind: 'fault', expected: `a whole number from ${least} to ${most}` };
   };
+}
+
+function port(text: string): Parsed<number> {
+  const value = readPort(text);
+  return value === undefined ? { kind: 'fault', expected: portExpected(text) } : { kind: 'value', value };
 }
 
 function anyText(text: string): Parsed<string> {

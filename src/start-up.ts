@@ -1,9 +1,9 @@
-import { createServer } from 'node:net';
 import { Client } from 'pg';
 import type { Config } from './config';
 import { DataDirectoryInUse, holdDataDirectory } from './database/data-directory-hold';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './database/embedded-postgres';
 import { OperatorError } from './operator-error';
+import { portObstacles } from './port-obstacles';
 
 /** The service can't start. Its message names every obstacle and the next step, and is meant to be printed as it is. */
 export class StartRefused extends OperatorError {
@@ -68,27 +68,4 @@ async function databaseObstacles(databaseUrl: string): Promise<readonly string[]
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   return error.message === '' ? String((error as NodeJS.ErrnoException).code) : error.message;
-}
-
-/** What is said of an address that nobody can listen on here: it is of another machine, or of none. */
-const NOT_OURS = ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN'];
-
-/**
- * Tries a port by listening on it for a moment; for port 0 on any, since the address may be wrong.
- *
- * @param prefix of the variables that name address and port
- */
-async function portObstacles(host: string, port: number, prefix: 'GRPC' | 'OPS'): Promise<readonly string[]> {
-  const server = createServer();
-  return new Promise((resolve) => {
-    server.once('error', ({ code = 'unknown' }: NodeJS.ErrnoException) => {
-      if (NOT_OURS.includes(code)) {
-        resolve([`The address ${host} is none of this machine (${code}). Set ${prefix}_HOST to one that is.`]);
-        return;
-      }
-      const what = code === 'EADDRINUSE' ? 'in use by another process' : `not usable (${code})`;
-      resolve([`The port ${port} on ${host} is ${what}. Stop that process, or set ${prefix}_PORT to another port.`]);
-    });
-    server.listen(port, host, () => server.close(() => resolve([])));
-  });
 }

@@ -1,4 +1,5 @@
 import { OperatorError } from '../operator-error';
+import { portExpected, readPort } from '../port';
 import type { Decide } from './card-network-service';
 import { FAULTS_EXPECTED, MOST_DECLINES, type NextFault, NO_FAULTS, readFaults } from './faults';
 
@@ -29,7 +30,11 @@ export function readCardNetworkEnvironment(environment: NodeJS.ProcessEnv): Card
   };
   const connectionString = text('DATABASE_URL');
   if (connectionString === '') faults.push('DATABASE_URL: expected the URL of a database that is migrated');
-  const port = wholeNumber('CARD_NETWORK_PORT', 65_535);
+  const portText = text('CARD_NETWORK_PORT') || '0';
+  const port = readPort(portText) ?? NaN;
+  if (Number.isNaN(port)) {
+    faults.push(`CARD_NETWORK_PORT is ${JSON.stringify(portText)}: expected ${portExpected(portText)}`);
+  }
   const declines = wholeNumber('CARD_NETWORK_DECLINES', MOST_DECLINES);
   const script = text('CARD_NETWORK_FAULTS');
   const nextFault = script === '' ? NO_FAULTS : readFaults(script);

@@ -16,7 +16,7 @@ import { type NextFault, NO_FAULTS } from './faults';
 
 const SERVICE = 'cardnetwork.v1.CardNetworkService';
 /** Only this machine reaches the simulator: it asks nobody who they are. */
-const HOST = '127.0.0.1';
+export const CARD_NETWORK_HOST = '127.0.0.1';
 /** How long running calls may take to finish at a stop, milliseconds. */
 const GRACE_MS = 2_000;
 
@@ -93,9 +93,9 @@ export async function startCardNetwork(options: CardNetworkOptions): Promise<Car
       CardNetworkServiceService,
       createCardNetworkService({ prisma: database.business, decide }),
     );
-    const bound = await listen(server, HOST, port);
+    const bound = await listen(server, CARD_NETWORK_HOST, port);
     return {
-      address: `${HOST}:${bound}`,
+      address: `${CARD_NETWORK_HOST}:${bound}`,
       stop: async () => {
         await drain(server, () => idempotency.idle(), GRACE_MS);
         await idempotency.abandon().catch(() => undefined);

@@ -1,74 +1,43 @@
-import { parseArgs } from 'node:util';
 import { startCardNetworkProcess } from '../card-network/start-process';
 import { type Config, readConfig } from '../config';
 import { connect } from '../database/connect';
 import { IdempotencyError } from '../idempotency/index';
 import { OperatorError } from '../operator-error';
-import { needsSomebody, type Report } from '../reconciliation/findings';
-import { openReconciler } from '../reconciliation/reconciler';
+import { orderNeedsSomebody } from '../reconciliation/compare-order';
+import { needsSomebody } from '../reconciliation/findings';
+import { orderJson, orderLines } from '../reconciliation/order-report';
+import { openReconciler, type Reconciler } from '../reconciliation/reconciler';
 import { reportJson, reportLines } from '../reconciliation/report';
-import { type Command, type CommandContext, EXIT, UsageError } from './command';
+import { type Command, EXIT } from './command';
 import { withDatabase } from './command-database';
-
-const DATE = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/;
+import { readReconcileWords, type ReconcileWords } from './reconcile-words';
 
 /** `reconcile`: compares our payments with the card network's charges, and repairs what differs on request. */
 export const reconcileCommand: Command = {
   name: 'reconcile',
-  usage: '[--since <date>] [--json] [--dry-run | --repair]',
+  usage: '[--since <date>] [--json] [--dry-run | --repair] | --order <order id> --scope <account> [--json]',
   summary: 'compare payments with the charges of the card network, and repair what differs',
   details: [
     'those of the last 7 days, or since a date or time; drafts of any age; the network is that of CARD_NETWORK_ADDRESS',
     'without --repair it only looks; --json prints one line for programs',
     '--repair records orphaned charges or gives them back, cancels payments that are duplicates or without a charge,',
-    'and removes drafts that nobody goes on with, so that their orders can be paid; run twice it repairs once',
-    'exits with 1 while something that was found is not repaired',
+    'removes drafts that nobody goes on with, so that their orders can be paid, carries out refunds that nobody goes on',
+    'with, and gives back what is still held of cancelled payments; run twice it repairs once',
+    '--order shows all that both have of one order, of any age, and whether it was charged twice; it only looks',
+    'exits with 1 while something that was found is not repaired, and where nothing is known of the order',
   ],
   example: 'grpc-idempotency reconcile --since 2026-01-31T08:00:00Z --repair',
-  run: async (context) => {
-    const { since, json, repair } = readWords(context);
-    const config = readConfig(context.environment);
-    const use = { config, announce: json ? undefined : context.printError };
-    const report = await withDatabase(use, (connectionString) =>
-      withNetwork(config, connectionString, (address) => run({ connectionString, address, since, repair })),
+  run: async ({ args, environment, print, printError }) => {
+    const words = readReconcileWords(args);
+    const config = readConfig(environment);
+    const use = { config, announce: words.json ? undefined : printError };
+    const { lines, needsSomebody } = await withDatabase(use, (connectionString) =>
+      withNetwork(config, connectionString, (address) => compare(words, connectionString, address)),
     );
-    const lines = json ? [reportJson(report)] : reportLines(report);
-    for (const line of lines) context.print(line);
-    return needsSomebody(report) ? EXIT.refused : EXIT.ok;
+    for (const line of lines) print(line);
+    return needsSomebody ? EXIT.refused : EXIT.ok;
   },
 };
-
-interface Words {
-  /** Undefined for the default. */
-  readonly since: Date | undefined;
-  readonly json: boolean;
-  readonly repair: boolean;
-}
-
-/** Understands the words before anything is connected. */
-function readWords({ args }: CommandContext): Words {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      since: { type: 'string' },
-      json: { type: 'boolean', default: false },
-      repair: { type: 'boolean', default: false },
-      'dry-run': { type: 'boolean', default: false },
-    },
-  });
-  const { since, json, repair, 'dry-run': dryRun } = values;
-  if (repair && dryRun) throw new UsageError('--dry-run only looks, and --repair repairs: expected one of them');
-  return { since: since === undefined ? undefined : readDate(since), json, repair };
-}
-
-function readDate(text: string): Date {
-  const date = new Date(text);
-  // Without a zone a time would mean another one on another machine; a date alone is UTC.
-  if (!DATE.test(text) || Number.isNaN(date.getTime()) || date.getTime() > Date.now()) {
-    throw new UsageError('--since: expected a date or time that is over, such as 2026-01-31 or 2026-01-31T08:00:00Z');
-  }
-  return date;
-}
 
 /** The network that the service would ask; the simulator is started for it, and stopped. */
 async function withNetwork<Result>(
@@ -85,21 +54,19 @@ async function withNetwork<Result>(
   }
 }
 
-interface Run {
-  readonly connectionString: string;
-  /** Of the card network. */
-  readonly address: string;
-  readonly since: Date | undefined;
-  readonly repair: boolean;
+/** What is printed, and whether somebody has to look at it. */
+interface Compared {
+  readonly lines: readonly string[];
+  readonly needsSomebody: boolean;
 }
 
-async function run({ connectionString, address, since, repair }: Run): Promise<Report> {
+async function compare(words: ReconcileWords, connectionString: string, address: string): Promise<Compared> {
   const database = connect({ connectionString });
   try {
     const { business: prisma, store: records } = database;
     const reconciler = await openReconciler({ prisma, records, networkAddress: address });
     try {
-      return await reconciler.run({ since, repair });
+      return await compareWith(reconciler, words);
     } finally {
       reconciler.close();
     }
@@ -109,5 +76,20 @@ async function run({ connectionString, address, since, repair }: Run): Promise<R
     throw new OperatorError(`the books of the card network at ${address} could not be read: ${error.message}`);
   } finally {
     await database.close();
+  }
+}
+
+async function compareWith(reconciler: Reconciler, words: ReconcileWords): Promise<Compared> {
+  switch (words.kind) {
+    case 'all': {
+      const { since, repair } = words;
+      const report = await reconciler.run({ since, repair });
+      return { lines: words.json ? [reportJson(report)] : reportLines(report), needsSomebody: needsSomebody(report) };
+    }
+    case 'order': {
+      const report = await reconciler.compareOrder(words.order);
+      const lines = words.json ? [orderJson(report)] : orderLines(report);
+      return { lines, needsSomebody: orderNeedsSomebody(report) };
+    }
   }
 }

@@ -37,6 +37,21 @@ export function derivedKeyOf({ scope, path, key }: RecordSubject, name: string):
   return derive([BY_SERVER, scope, path, key.text, checkedName(name)], key);
 }
 
+/**
+ * The same as an attempt's `derivedKey`, for whoever finishes by hand or by a job what a request has begun outside: the key
+ * under which the other side knows it.
+ *
+ * @param request its account, its method as on the wire, `/package.Service/Method`, and its key
+ * @param name of the effect
+ * @throws TypeError if one of them can't be such; it never repeats the key
+ */
+export function effectKeyOf(
+  { scope, path, requestId }: { readonly scope: string; readonly path: string; readonly requestId: string },
+  name: string,
+): string {
+  return derivedKeyOf({ scope, path, key: readParent(requestId) }, name);
+}
+
 function readParent(parent: string): RequestKey {
   // An array of one text would read like that text.
   if (typeof parent !== 'string') throw new TypeError('parent: expected a key');

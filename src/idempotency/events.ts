@@ -6,7 +6,11 @@
 
 import type { StatusError } from './errors';
 
-/** How a call was received (design 3.4). */
+/**
+ * How a call was received (design 3.4). Rarely, `malformed_key` is a request that can't be compared with another one;
+ * `principal_missing` a `principal` that failed, or gave no answer while its caller waited; `store_unavailable` a process
+ * that runs as many attempts as it may, or a fault of ours before the key was claimed.
+ */
 export const ADMISSION_OUTCOMES = [
   'claimed',
   'replayed',
@@ -36,7 +40,7 @@ interface AboutRequest {
 
 /** What the log says of an attempt that failed. */
 interface WhyFailed {
-  /** `ErrorInfo.reason` of a refusal, or of the error that the handler answered with. */
+  /** `ErrorInfo.reason` of a refusal, of the error that the handler answered with, or of a recorded rejection. */
   readonly reason?: string;
   /**
    * What the handler threw to answer with; undefined where it threw nothing, or something that is told as a fault. Its
@@ -47,7 +51,7 @@ interface WhyFailed {
 
 /** Something that happened on the server. `path` is the method as on the wire. Durations are in milliseconds. */
 export type ServerEvent =
-  /** Once per call of a method that takes keys. */
+  /** Once per call of a method that takes keys, and of one that ignores them where a resent call was refused. */
   | {
       readonly type: 'admitted';
       readonly path: string;
@@ -136,6 +140,8 @@ export type ServerEvent =
       readonly attempt?: number;
       readonly durationMs: number;
       readonly published: PublishedFields;
+      /** The answer is a recorded rejection: the handler has refused the request for good, now or before. */
+      readonly rejected?: true;
       /** As in `admitted`. */
       readonly observed?: true;
     })

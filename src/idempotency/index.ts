@@ -18,7 +18,7 @@ export { PolicyError } from './policies/policy-error';
 
 // Keys.
 export { newRequestId } from './request-id';
-export { derivedRequestId } from './derived-request-id';
+export { derivedRequestId, effectKeyOf } from './derived-request-id';
 export { createIntents, type Intent, type IntentOutcome, type Intents } from './intents/intents';
 export type { IntentClient, IntentOptions } from './intents/intent-options';
 export { INTENT_TABLE_SQL } from './intents/intent-table';
@@ -34,7 +34,7 @@ export { type Idempotency, type IdempotencyOptions, createIdempotency } from './
 export { type Attempt, type CompleteOptions, CompletionFailedError, type PhaseOptions } from './server/attempt';
 export type { Completer } from './server/completer';
 export type { CompleterOptions } from './server/completer-options';
-export type { EffectContext } from './server/steps/effect-context';
+export type { EffectContext } from './server/effect-context';
 export { UnfinishedStatementError } from './server/sealed-transaction';
 export type { CallIdentity, Principal } from './server/principal';
 export { createRequestsService, type RequestsServiceOptions } from './server/requests-service';

@@ -32,12 +32,12 @@ export function createLogger({ level, destination }: LoggerOptions): Logger {
 /**
  * Writes one line per keyed call (design 3.5) and one per fault.
  *
- * A call's line has `requestId`, `method`, `outcome`, `attempt`, `code`, `reason` (of a refusal, or of the error that the
- * handler answered with), `observed` (a policy that only observes let it through), `durationMs`, and what the handler
- * published as `published.<name>`: flat, for search, and never in the way of a field of ours. It is `info` for what is
- * expected of callers that retry, `warn` for what somebody should look at, `error` where the service failed. A fault's
- * line is `error` and has the stacks of the error as `err`, as has the line of a call whose handler answered that the
- * service failed. Every line about a request has its `requestId`. No line holds a request or an answer.
+ * A call's line has `requestId`, `method`, `outcome`, `attempt`, `code`, `reason` (of a refusal, of the error that the
+ * handler answered with, or of a recorded rejection), `observed` (a policy that only observes let it through),
+ * `durationMs`, and what the handler published as `published.<name>`: flat, for search, and never in the way of a field of
+ * ours. It is `info` for what is expected of callers that retry, `warn` for what somebody should look at, `error` where the
+ * service failed. A fault's line is `error` and has the stacks of the error as `err`, as has the line of a call whose handler
+ * answered that the service failed. Every line about a request has its `requestId`. No line holds a request or an answer.
  */
 export function logServerEvents(logger: Logger): ServerEventListener {
   return (event) => {
@@ -128,12 +128,12 @@ function toMicroseconds(durationMs: number): number {
   return Math.round(durationMs * 1000) / 1000;
 }
 
-function callLevel({ outcome, code, reason, error }: CallEvent): 'info' | 'warn' | 'error' {
+function callLevel({ outcome, code, reason, rejected, error }: CallEvent): 'info' | 'warn' | 'error' {
   switch (outcome) {
     case 'claimed':
       if (isServerFault(code)) return 'error';
       // A refusal after the claim: the attempt lost it. What the handler refuses is its business.
-      return reason === undefined || error !== undefined ? 'info' : 'warn';
+      return reason === undefined || rejected === true || error !== undefined ? 'info' : 'warn';
     case 'replayed':
     case 'in_progress':
       return 'info';

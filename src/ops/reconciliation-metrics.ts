@@ -38,7 +38,7 @@ export function createReconciliationMetrics(
   });
   const underWay = new Gauge({
     ...{ name: 'reconciliation_under_way', registers },
-    help: 'Charges, payments and drafts that were left alone because they may still be running, at the last comparison.',
+    help: 'Charges, payments, drafts and refunds that were left alone because they may still be running, at the last comparison.',
   });
   const lastRun = new Gauge({
     ...{ name: 'reconciliation_last_run_timestamp_seconds', registers },

@@ -4,11 +4,12 @@ import type { PaymentsServiceService } from '../gen/proto/payments/v1/payments';
 import { invalidArgument, StatusError, type UnaryHandlers } from '../idempotency/index';
 import type { Outbox } from '../outbox/outbox';
 import type { Authorizer } from './authorizer';
+import { cancelPayment } from './cancel-payment';
 import { createPayment } from './create-payment';
 import { paymentIdViolations } from './payment';
 import { paymentMessage } from './payment-message';
 import { listPage } from './payment-pages';
-import { cancelPayment, findPayment, type PaymentRow } from './payment-repository';
+import { findPayment, type PaymentRow } from './payment-repository';
 import { refundPayment } from './refund-payment';
 import { updatePayment } from './update-payment';
 
@@ -17,7 +18,7 @@ export interface PaymentsServiceOptions {
   /** For reads; writes go through the transaction of their attempt. */
   readonly prisma: PrismaClient;
   readonly authorizer: Authorizer;
-  /** Takes the events that ask for receipts. */
+  /** Takes the events that ask for receipts, and for the refunds of cancelled payments. */
   readonly outbox: Outbox;
   /** Called once per payment, after it was committed. */
   readonly onPaymentCreated: () => void;
@@ -42,13 +43,7 @@ export function createPaymentsService(
 
     updatePayment: (request, attempt) => updatePayment(request, attempt),
 
-    cancelPayment: async ({ paymentId }, attempt) => {
-      requirePaymentId(paymentId);
-      return attempt.complete(async (tx) => {
-        const payment = await cancelPayment(tx, attempt.scope, paymentId);
-        return { payment: paymentMessage(found(payment)) };
-      });
-    },
+    cancelPayment: (request, attempt) => cancelPayment(options, request, attempt),
   };
 }
 

@@ -2,6 +2,7 @@ import { status } from '@grpc/grpc-js';
 import type { Prisma } from '../gen/prisma/client';
 import type { RefundPaymentRequest, RefundPaymentResponse } from '../gen/proto/payments/v1/payments';
 import { type Attempt, invalidArgument, reject, type Rejection, StatusError } from '../idempotency/index';
+import { REFUND_EFFECT } from './carry-out-refund';
 import { PAYMENT_NOT_REFUNDABLE, PAYMENTS_DOMAIN, REFUND_EXCEEDS_PAYMENT } from './domain';
 import { refundViolations } from './payment';
 import { refundMessage } from './payment-message';
@@ -34,13 +35,13 @@ export async function refundPayment(
   const { paymentId, amountMinor } = request;
   attempt.publish({ payment_id: paymentId, resource: paymentResource(request) });
   const reservation = await attempt.phase('reserve', (tx) => reserve(tx, request, attempt), {
-    begins: ({ kind }) => (kind === 'reserved' ? 'refund' : undefined),
+    begins: ({ kind }) => (kind === 'reserved' ? REFUND_EFFECT : undefined),
   });
   if (reservation.kind !== 'reserved') return attempt.complete(() => Promise.resolve(refused(reservation)));
 
   const { refundId, authorizationId } = reservation;
   attempt.publish({ refund_id: refundId });
-  const networkRefundId = await attempt.effect('refund', (requestId, call) =>
+  const networkRefundId = await attempt.effect(REFUND_EFFECT, (requestId, call) =>
     authorizer.refund({ authorizationId, amountMinor }, { requestId, ...call }),
   );
   return attempt.complete(async (tx) => {

@@ -6,6 +6,7 @@ import { prepareSchema } from '../database/prepare-schema';
 import { callerIdentity } from '../identity/caller-identity';
 import { isLoopback } from '../loopback';
 import { createLogger, logServerEvents } from '../ops/logger';
+import { assertPortIsFree } from '../port-obstacles';
 import { runSimulator } from '../simulator-main';
 import { type Receipts, startReceipts } from './receipts-app';
 import { readReceiptsConfig } from './receipts-config';
@@ -17,6 +18,7 @@ const CHILD_GRACE_MS = 500;
 /** @param isChild the database is migrated, and of the log only what somebody should look at goes to the standard error */
 async function start(isChild: boolean): Promise<Receipts> {
   const { host, port, databaseUrl: connectionString, tokensFile } = readReceiptsConfig(process.env);
+  await assertPortIsFree(host, port, 'RECEIPTS');
   const logger = isChild
     ? createLogger({ level: 'warn', destination: process.stderr })
     : createLogger({ level: 'info' });

@@ -1,5 +1,6 @@
 import { isLoopback } from '../loopback';
 import { OperatorError } from '../operator-error';
+import { portExpected, readPort } from '../port';
 
 /** What the receipts process is told by its environment. */
 export interface ReceiptsConfig {
@@ -22,8 +23,10 @@ export function readReceiptsConfig(environment: NodeJS.ProcessEnv): ReceiptsConf
   const databaseUrl = environment['DATABASE_URL'] || '';
   const tokensFile = environment['AUTH_TOKENS_FILE'] || undefined;
   const faults: string[] = [];
-  const port = /^\d{1,5}$/.test(portText) ? Number(portText) : NaN;
-  if (!(port <= 65_535)) faults.push(`RECEIPTS_PORT is ${JSON.stringify(portText)}: expected a number from 0 to 65535`);
+  const port = readPort(portText) ?? NaN;
+  if (Number.isNaN(port)) {
+    faults.push(`RECEIPTS_PORT is ${JSON.stringify(portText)}: expected ${portExpected(portText)}`);
+  }
   if (!/^postgres(ql)?:\/\//.test(databaseUrl))
     faults.push('DATABASE_URL: expected a URL that begins with postgres://');
   if (!isLoopback(host) && tokensFile === undefined) {

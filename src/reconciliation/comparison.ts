@@ -19,6 +19,11 @@ export interface Books {
     readonly scope: string;
     readonly requestId: string;
   }) => Promise<SeenRecord | undefined>;
+  /** The same of a RefundPayment. */
+  readonly refundRecordOf: (request: {
+    readonly scope: string;
+    readonly requestId: string;
+  }) => Promise<SeenRecord | undefined>;
   /** What is younger is left alone, milliseconds: no less than an attempt may run. */
   readonly quietMs: number;
   /** For how long after its last lease somebody may come back for a half-finished request, milliseconds. */
@@ -34,6 +39,14 @@ export interface Comparison extends Books {
   readonly charged: Set<string>;
   readonly findings: Finding[];
   readonly underWay: UnderWay[];
+}
+
+/** Begins a comparison with nothing found. Rejects when the database can't be read. */
+export async function beginComparison(books: Books, since: Date): Promise<Comparison> {
+  const [clock] = await books.prisma.$queryRaw<{ nowMs: number }[]>`
+    SELECT (extract(epoch FROM now()) * 1000)::float8 AS "nowMs"`;
+  if (clock === undefined) throw new Error('the database told no time');
+  return { ...books, since, nowMs: clock.nowMs, charged: new Set(), findings: [], underWay: [] };
 }
 
 /** Whether something was made so recently that an attempt may still be about to record it. */
@@ -71,10 +84,19 @@ export async function comparePair(
   if (payment.amountMinor !== charge.amountMinor || payment.currency !== charge.currency) {
     findings.push({ kind: 'amount_mismatch', payment: foundPayment(payment), charge });
   }
+  // It was asked back in the transaction that cancelled it, which was read before its refunds.
+  if (payment.state === 'cancelled' && isHeld(refunds, charge)) {
+    findings.push({ kind: 'cancelled_charge', payment: foundPayment(payment), charge });
+  }
   if (agree(refunds, refunds, charge)) return;
   const [before, now, after] = await lookAgain(comparison, payment, charge);
   if (agree(before, after, now)) return;
   findings.push({ kind: 'refund_mismatch', payment: foundPayment(payment), charge: now, ...after });
+}
+
+/** Whether something of a charge is held that was not given back, nor asked back by the payment it belongs to. */
+export function isHeld({ askedMinor }: RefundSums, { amountMinor, refundedMinor }: Charge): boolean {
+  return refundedMinor < amountMinor && askedMinor < amountMinor;
 }
 
 /** What is done here was given back there, and nothing was given back there that was not asked for here. */

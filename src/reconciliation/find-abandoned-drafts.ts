@@ -1,8 +1,8 @@
 import type { SeenRecord } from '../idempotency/index';
 import type { PaymentDraftRow } from '../payments/draft-repository';
-import type { Comparison } from './comparison';
+import type { Books, Comparison } from './comparison';
 import { judgeCharge } from './find-orphaned-charges';
-import type { Charge, DraftRequest } from './findings';
+import type { Charge, LeftRequest } from './findings';
 import { draftsBefore, readEntries } from './own-books';
 
 /**
@@ -16,11 +16,12 @@ export async function findAbandonedDrafts(comparison: Comparison): Promise<void>
   }
 }
 
-async function judgeDraft(comparison: Comparison, draft: PaymentDraftRow): Promise<void> {
-  const { findings, network, prisma, underWay } = comparison;
+/** Judges one draft that is no longer young. */
+export async function judgeDraft(comparison: Comparison, draft: PaymentDraftRow): Promise<void> {
+  const { findings, network, prisma, recordOf, underWay } = comparison;
   const { paymentId, scope, orderId, amountMinor, currency, requestId } = draft;
   const held = heldOf(await network.inNameOf(paymentId));
-  const request = await requestOf(comparison, draft);
+  const request = leftRequest(comparison, await recordOf(draft));
   // Last: a draft that has become a payment meanwhile is none, and what was said of it is over.
   const entry = (await readEntries(prisma, [paymentId]))(paymentId);
   if (entry.draft === undefined) return;
@@ -41,11 +42,10 @@ export function heldOf(charges: readonly Charge[]): readonly Charge[] {
 }
 
 /** `under_way` where an attempt runs, or where somebody may still come back for a half-finished request. */
-async function requestOf(
-  { recordOf, resumedWithinMs }: Comparison,
-  draft: PaymentDraftRow,
-): Promise<DraftRequest | 'under_way'> {
-  const record = await recordOf(draft);
+export function leftRequest(
+  { resumedWithinMs }: Pick<Books, 'resumedWithinMs'>,
+  record: SeenRecord | undefined,
+): LeftRequest | 'under_way' {
   // One that outlived its day is never resumed.
   if (record === undefined || record.keptAt !== undefined) return 'none';
   if (record.state !== 'claimed') return record.state;

@@ -1,6 +1,6 @@
 import { belongsTo, type Comparison, comparePair, isClaimed, isYoung } from './comparison';
 import type { Charge } from './findings';
-import { type Entry, readEntries, readRefunds } from './own-books';
+import { type Entry, readEntries, readRefunds, type RefundSums } from './own-books';
 
 /**
  * Goes through the charges of the network. Each is read there before ours are: a draft is committed before its charge is
@@ -16,13 +16,22 @@ export async function findOrphanedCharges(comparison: Comparison): Promise<void>
       references.filter((reference) => entryOf(reference).payment !== undefined),
     );
     for (const charge of page) {
-      const entry = entryOf(charge.reference);
-      const { payment } = entry;
-      if (payment !== undefined && belongsTo(charge, payment)) {
-        await comparePair(comparison, { payment, charge, refunds: refundsOf(payment.paymentId) });
-      } else await judgeCharge(comparison, charge, entry);
+      await compareCharge(comparison, charge, entryOf(charge.reference), refundsOf);
     }
   }
+}
+
+/** Compares a charge with the payment it belongs to, or judges it where it belongs to none. */
+export async function compareCharge(
+  comparison: Comparison,
+  charge: Charge,
+  entry: Entry,
+  refundsOf: (paymentId: string) => RefundSums,
+): Promise<void> {
+  const { payment } = entry;
+  if (payment !== undefined && belongsTo(charge, payment)) {
+    await comparePair(comparison, { payment, charge, refunds: refundsOf(payment.paymentId) });
+  } else await judgeCharge(comparison, charge, entry);
 }
 
 /** Judges a charge that belongs to no payment. */

@@ -12,31 +12,35 @@ export async function findUnchargedPayments(comparison: Comparison): Promise<voi
   }
 }
 
+/** Goes through the orders with several live payments. */
+export async function findDuplicatePayments(comparison: Comparison): Promise<void> {
+  const { prisma, since } = comparison;
+  for (const payments of await ordersPaidTwice(prisma, since)) await judgeLivePayments(comparison, payments);
+}
+
 /**
- * Goes through the orders with several live payments. The oldest that is charged is kept; those without a charge are
+ * Looks at the live payments of one order, the oldest first. The oldest that is charged is kept; those without a charge are
  * found as such, however old they are.
  */
-export async function findDuplicatePayments(comparison: Comparison): Promise<void> {
-  const { findings, prisma, since, underWay } = comparison;
-  for (const payments of await ordersPaidTwice(prisma, since)) {
-    const charged: { readonly payment: PaymentRow; readonly charge: Charge }[] = [];
-    let open: PaymentRow | undefined;
-    for (const payment of payments) {
-      const charge = await judgePayment(comparison, payment);
-      if (charge !== undefined) charged.push({ payment, charge });
-      if ((await whyUnderWay(comparison, payment)) !== undefined) open ??= payment;
-    }
-    const [kept, ...others] = charged;
-    if (kept === undefined || others.length === 0) continue;
-    // Which is the duplicate is only clear when all of them are settled.
-    if (open !== undefined) {
-      noteUnderWay(underWay, open, (await whyUnderWay(comparison, open)) ?? 'young');
-      continue;
-    }
-    const keptPaymentId = kept.payment.paymentId;
-    for (const { payment, charge } of others) {
-      findings.push({ kind: 'duplicate_payment', payment: foundPayment(payment), charge, keptPaymentId });
-    }
+export async function judgeLivePayments(comparison: Comparison, payments: readonly PaymentRow[]): Promise<void> {
+  const { findings, underWay } = comparison;
+  const charged: { readonly payment: PaymentRow; readonly charge: Charge }[] = [];
+  let open: PaymentRow | undefined;
+  for (const payment of payments) {
+    const charge = await judgePayment(comparison, payment);
+    if (charge !== undefined) charged.push({ payment, charge });
+    if ((await whyUnderWay(comparison, payment)) !== undefined) open ??= payment;
+  }
+  const [kept, ...others] = charged;
+  if (kept === undefined || others.length === 0) return;
+  // Which is the duplicate is only clear when all of them are settled.
+  if (open !== undefined) {
+    noteUnderWay(underWay, open, (await whyUnderWay(comparison, open)) ?? 'young');
+    return;
+  }
+  const keptPaymentId = kept.payment.paymentId;
+  for (const { payment, charge } of others) {
+    findings.push({ kind: 'duplicate_payment', payment: foundPayment(payment), charge, keptPaymentId });
   }
 }
 

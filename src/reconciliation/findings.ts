@@ -6,6 +6,8 @@ export const FINDING_KINDS = [
   'amount_mismatch',
   'refund_mismatch',
   'abandoned_draft',
+  'refund_unfinished',
+  'cancelled_charge',
 ] as const;
 
 /** One of `FINDING_KINDS`. */
@@ -49,8 +51,24 @@ export interface FoundDraft {
   readonly requestId: string;
 }
 
-/** Where a request stands that has left a draft; `none` where nothing is recorded of it any more. */
-export type DraftRequest = 'none' | 'claimed' | 'parked' | 'completed' | 'expired';
+/** A refund that was begun and is not noted as made, as far as a finding tells of it. */
+export interface FoundRefund {
+  readonly refundId: string;
+  readonly paymentId: string;
+  readonly scope: string;
+  /** Of its payment; undefined where that is gone. */
+  readonly orderId: string | undefined;
+  readonly authorizationId: string | undefined;
+  readonly amountMinor: bigint;
+  readonly currency: string;
+  /** The key of the request that made it, or the one it was given where that takes none. */
+  readonly requestId: string;
+  /** Since it was reserved, by the database clock. */
+  readonly ageMs: number;
+}
+
+/** Where a request stands that has left a draft or a reserved refund; `none` where nothing is recorded of it any more. */
+export type LeftRequest = 'none' | 'claimed' | 'parked' | 'completed' | 'expired';
 
 /** Something that the two books disagree about, or that ours alone can't be right about. */
 export type Finding =
@@ -78,7 +96,11 @@ export type Finding =
       readonly askedMinor: bigint;
     }
   /** A draft that the network holds nothing for and nobody goes on with. While it stands, its order can't be paid. */
-  | { readonly kind: 'abandoned_draft'; readonly draft: FoundDraft; readonly request: DraftRequest };
+  | { readonly kind: 'abandoned_draft'; readonly draft: FoundDraft; readonly request: LeftRequest }
+  /** A refund that is reserved, so that its amount can't be refunded again, and nobody goes on with it. */
+  | { readonly kind: 'refund_unfinished'; readonly refund: FoundRefund; readonly request: LeftRequest }
+  /** A cancelled payment of which the network holds something that nobody has asked back. */
+  | { readonly kind: 'cancelled_charge'; readonly payment: FoundPayment; readonly charge: Charge };
 
 /** What became of a finding. */
 export type Outcome =
@@ -98,8 +120,8 @@ export interface ReportedFinding {
 
 /** Something that the books disagree about and that may be on its way: nothing is done about it. */
 export interface UnderWay {
-  readonly subject: 'charge' | 'payment' | 'draft';
-  /** Of the authorization, or of the payment that there is or would be. */
+  readonly subject: 'charge' | 'payment' | 'draft' | 'refund';
+  /** Of the authorization, of the refund, or of the payment that there is or would be. */
   readonly id: string;
   /** `young`: made just now. `claimed`: its request is half finished, and a retry goes on with it. */
   readonly why: 'young' | 'claimed';

@@ -6,6 +6,7 @@ import {
   CardNetworkServiceService,
 } from '../gen/proto/cardnetwork/v1/cardnetwork';
 import { createPromiseClient, derivedRequestId, IdempotencyError, loadPolicies } from '../idempotency/index';
+import type { Authorizer } from '../payments/authorizer';
 import { createNetworkAuthorizer } from '../payments/network-authorizer';
 import type { Charge } from './findings';
 import { isUuid } from './is-uuid';
@@ -30,6 +31,8 @@ export interface NetworkBooks {
    * @throws StatusError and IdempotencyError while it is not known whether it was given back, or when it is refused
    */
   refund(charge: Charge, amountMinor: bigint): Promise<string>;
+  /** Asks for refunds of ours, each under its own key. */
+  readonly authorizer: Pick<Authorizer, 'refund'>;
   /** Ends the channels. */
   close(): void;
 }
@@ -87,6 +90,7 @@ export function openNetworkBooks(address: string): NetworkBooks {
         { authorizationId: charge.authorizationId, amountMinor },
         { requestId: refundKey(charge), deadline: undefined, signal: new AbortController().signal },
       ),
+    authorizer,
     close: () => {
       client.close();
       authorizer.close();

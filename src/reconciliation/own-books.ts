@@ -1,6 +1,7 @@
 import type { PrismaClient } from '../gen/prisma/client';
 import type { PaymentDraftRow } from '../payments/draft-repository';
 import type { PaymentRow } from '../payments/payment-repository';
+import type { RefundRow } from '../payments/refund-repository';
 import { isUuid } from './is-uuid';
 
 const PAGE_SIZE = 500;
@@ -32,6 +33,18 @@ export async function readEntries(
   const drafts = new Map((await prisma.paymentDraft.findMany({ where })).map((row) => [row.paymentId, row]));
   const payments = new Map((await prisma.payment.findMany({ where })).map((row) => [row.paymentId, row]));
   return (reference) => ({ draft: drafts.get(reference), payment: payments.get(reference) });
+}
+
+/** The ids of the payments of an order, the oldest first, then those of its drafts. */
+export async function readOrder(
+  prisma: PrismaClient,
+  { scope, orderId }: { readonly scope: string; readonly orderId: string },
+): Promise<readonly string[]> {
+  const where = { scope, orderId };
+  // In this order: a draft that becomes a payment meanwhile is seen twice rather than never.
+  const drafts = await prisma.paymentDraft.findMany({ where });
+  const payments = await prisma.payment.findMany({ where, orderBy: [{ createdAt: 'asc' }, { paymentId: 'asc' }] });
+  return [...new Set([...payments, ...drafts].map(({ paymentId }) => paymentId))];
 }
 
 /** Adds up the refunds of payments. */
@@ -86,6 +99,26 @@ export async function* draftsBefore(prisma: PrismaClient, before: Date): AsyncIt
     yield page;
     if (page.length < PAGE_SIZE) return;
     last = page.at(-1)?.paymentId;
+  }
+}
+
+/** Refunds of all accounts that are reserved since before a time, in pages. */
+export async function* reservedBefore(prisma: PrismaClient, before: Date): AsyncIterable<readonly RefundRow[]> {
+  let last: string | undefined;
+  for (;;) {
+    // By the id of the last one, as of drafts.
+    const page: readonly RefundRow[] = await prisma.refund.findMany({
+      where: {
+        state: 'reserved',
+        createdAt: { lt: before },
+        ...(last === undefined ? {} : { refundId: { gt: last } }),
+      },
+      orderBy: { refundId: 'asc' },
+      take: PAGE_SIZE,
+    });
+    yield page;
+    if (page.length < PAGE_SIZE) return;
+    last = page.at(-1)?.refundId;
   }
 }
 

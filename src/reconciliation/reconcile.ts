@@ -1,8 +1,9 @@
 import type { Outbox } from '../outbox/outbox';
-import type { Books, Comparison } from './comparison';
+import { beginComparison, type Books } from './comparison';
 import type { ReconciliationListener } from './events';
 import { findAbandonedDrafts } from './find-abandoned-drafts';
 import { findOrphanedCharges } from './find-orphaned-charges';
+import { findUnfinishedRefunds } from './find-unfinished-refunds';
 import { findDuplicatePayments, findUnchargedPayments } from './find-payments';
 import {
   type Finding,
@@ -15,6 +16,7 @@ import {
 import { repairAbandonedDraft } from './repair-abandoned-draft';
 import { repairOrphanedCharge } from './repair-orphaned-charge';
 import { repairDuplicatePayment, repairUnchargedPayment } from './repair-payment';
+import { repairCancelledCharge, repairUnfinishedRefund } from './repair-refund';
 
 /** What a reconciliation works with. */
 export interface ReconciliationOptions extends Books {
@@ -38,23 +40,18 @@ export interface ReconciliationOptions extends Books {
  * @throws what the database or the network said where the books could not be read; nothing was repaired then
  */
 export async function reconcile(options: ReconciliationOptions): Promise<Report> {
-  const { prisma, since, repair, onEvent } = options;
-  const [clock] = await prisma.$queryRaw<{ nowMs: number }[]>`
-    SELECT (extract(epoch FROM now()) * 1000)::float8 AS "nowMs"`;
-  if (clock === undefined) throw new Error('the database told no time');
-  const comparison: Comparison = {
-    ...{ ...options, nowMs: clock.nowMs },
-    ...{ charged: new Set(), findings: [], underWay: [] },
-  };
+  const { since, repair, onEvent } = options;
+  const comparison = await beginComparison(options, since);
   await findOrphanedCharges(comparison);
   await findUnchargedPayments(comparison);
   await findDuplicatePayments(comparison);
   await findAbandonedDrafts(comparison);
+  await findUnfinishedRefunds(comparison);
 
-  const { findings: found, underWay, charged } = comparison;
+  const { findings: found, underWay, charged, nowMs } = comparison;
   const agreed = charged.size;
   onEvent?.({
-    ...{ type: 'compared', found: countByKind(found), agreed, underWay: underWay.length, atMs: clock.nowMs },
+    ...{ type: 'compared', found: countByKind(found), agreed, underWay: underWay.length, atMs: nowMs },
   });
   const findings: ReportedFinding[] = [];
   for (const finding of found) {
@@ -92,6 +89,10 @@ function repairOne(options: ReconciliationOptions, finding: Finding): Promise<Ou
       return repairDuplicatePayment(options, finding);
     case 'abandoned_draft':
       return repairAbandonedDraft(options, finding.draft);
+    case 'refund_unfinished':
+      return repairUnfinishedRefund(options, finding.refund);
+    case 'cancelled_charge':
+      return repairCancelledCharge(options, finding);
     case 'amount_mismatch':
     case 'refund_mismatch':
       return Promise.resolve({ kind: 'left', why: 'which book is right is for a person' });

@@ -9,8 +9,10 @@ import {
   type SqlClient,
 } from '../idempotency/index';
 import { createOutbox } from '../outbox/outbox';
+import { compareOrder, type OrderName, type OrderReport } from './compare-order';
 import type { ReconciliationListener } from './events';
 import type { Report } from './findings';
+import { REFUND_PAYMENT } from '../payments/carry-out-refund';
 import { openNetworkBooks } from './network-books';
 import { reconcile } from './reconcile';
 
@@ -42,6 +44,8 @@ export interface ReconcilerRun {
 export interface Reconciler {
   /** As `reconcile` says. What is younger than an attempt may run is left alone. */
   run(run: ReconcilerRun): Promise<Report>;
+  /** Compares what both have of one order, as `compareOrder` says. */
+  compareOrder(order: OrderName): Promise<OrderReport>;
   /** Ends the channels to the network; the database is its owner's to close. */
   close(): void;
 }
@@ -56,22 +60,39 @@ export async function openReconciler({ prisma, records, networkAddress }: Reconc
     ...{ prisma, network, outbox: createOutbox(), quietMs: policy.maxExecutionMs },
     // A day: callers send no older key, and the completer waits an hour at most between two attempts.
     resumedWithinMs: policy.maxKeyAgeMs,
-    recordOf: (request: { readonly scope: string; readonly requestId: string }) => findPaymentRecord(records, request),
-    statusOf: (request: { readonly scope: string; readonly requestId: string }) =>
-      readRequestStatus(store, policy, request),
+    recordOf: (request: RequestName) => findPaymentRecord(records, request),
+    refundRecordOf: (request: RequestName) => findRefundRecord(records, request),
+    statusOf: (request: RequestName) => readRequestStatus(store, policy, request),
   };
   return {
     run: ({ since = new Date(Date.now() - DEFAULT_SINCE_MS), ...run }) => reconcile({ ...books, ...run, since }),
+    compareOrder: (order) => compareOrder(books, order),
     close: () => network.close(),
   };
 }
 
+/** The key of a request of an account. */
+interface RequestName {
+  readonly scope: string;
+  readonly requestId: string;
+}
+
 /** The record of a CreatePayment of an account. */
-export async function findPaymentRecord(
+export function findPaymentRecord(records: SqlClient, request: RequestName): Promise<SeenRecord | undefined> {
+  return findRecord(records, CREATE_PAYMENT, request);
+}
+
+/** The record of a RefundPayment of an account. */
+export function findRefundRecord(records: SqlClient, request: RequestName): Promise<SeenRecord | undefined> {
+  return findRecord(records, REFUND_PAYMENT, request);
+}
+
+async function findRecord(
   records: SqlClient,
-  { scope, requestId }: { readonly scope: string; readonly requestId: string },
+  path: string,
+  { scope, requestId }: RequestName,
 ): Promise<SeenRecord | undefined> {
   const found = await findRecords(records, requestId);
   if (found.kind !== 'found') return undefined;
-  return found.records.find((record) => record.scope === scope && record.path === CREATE_PAYMENT);
+  return found.records.find((record) => record.scope === scope && record.path === path);
 }

@@ -145,10 +145,28 @@ describe('the service and the simulators that it starts', () => {
     runs.push(main);
     expect(await main.exited).toBe(1);
     taken.close();
-    expect(main.output()).toContain(`:${port}`);
-    expect(main.output()).toMatch(/^The simulator .*receipts.main could not be started \(1\): see above\.$/m);
-    expect(main.output()).not.toMatch(/^ready/m);
-    expect(main.output()).not.toContain('ERR_IPC_CHANNEL_CLOSED');
+    expect(main.output().trim().split('\n')).toEqual([
+      `The port ${port} on 127.0.0.1 is in use by another process. Stop that process, or set RECEIPTS_PORT to another port.`,
+      expect.stringMatching(/^The simulator .*receipts.main could not be started \(1\): see above\.$/),
+    ]);
+  });
+
+  it.each([
+    ['card-network', 'CARD_NETWORK_PORT'],
+    ['receipts', 'RECEIPTS_PORT'],
+  ])('by itself %s says in one line that its port is taken', async (folder, variable) => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const simulator = runProgram(['--import', 'tsx', `${ROOT}/src/${folder}/main.ts`], {
+      ...{ DATABASE_URL: database.connectionString, [variable]: String(port) },
+    });
+    runs.push(simulator);
+    expect(await simulator.exited).toBe(1);
+    taken.close();
+    expect(simulator.output()).toBe(
+      `The port ${port} on 127.0.0.1 is in use by another process. Stop that process, or set ${variable} to another port.\n`,
+    );
   });
 
   it('a card network of its own is used where CARD_NETWORK_ADDRESS names it, and no other is started', async () => {

@@ -5,10 +5,12 @@ import { connect, type Database } from '../../src/database/connect';
 import { newRequestId } from '../../src/idempotency/index';
 import { createRelay } from '../../src/outbox/relay';
 import type { Deliver } from '../../src/outbox/relay-options';
+import { createRefundDelivery } from '../../src/payments/deliver-refund';
+import { createNetworkAuthorizer, type NetworkAuthorizer } from '../../src/payments/network-authorizer';
 import { createReceiptDelivery } from '../../src/receipts/deliver-receipt';
 import { createReceiptsClient, type ReceiptsClient } from '../../src/receipts/receipts-client';
 import { callUntilAnswered } from '../support/call-until-answered';
-import { type Books, type CrashRow, crashTable } from '../support/crash-table';
+import { type Books, type CrashRow, crashTable, readBooks } from '../support/crash-table';
 import { paymentRequest } from '../support/payment-requests';
 import { createTestDatabase, type TestDatabase } from '../support/postgres';
 import { startTestReceipts, type TestReceipts } from '../support/receipts';
@@ -41,6 +43,7 @@ describe('killed with -9 at every boundary, whoever finishes it: the books agree
   let client: StockClient;
   let connections: Database;
   let mailing: ReceiptsClient;
+  let authorizer: NetworkAuthorizer;
   const victims: Victim[] = [];
 
   beforeAll(async () => {
@@ -52,11 +55,11 @@ describe('killed with -9 at every boundary, whoever finishes it: the books agree
     client = createStockClient(survivor.grpcPort);
     connections = connect({ connectionString });
     mailing = createReceiptsClient(`127.0.0.1:${receipts.port}`, { credentials: credentials.createInsecure() });
+    authorizer = createNetworkAuthorizer({ address: network.address });
   });
   afterAll(async () => {
     for (const victim of victims) await victim.kill();
-    client.close();
-    mailing.close();
+    for (const connected of [client, mailing, authorizer]) connected.close();
     await survivor.stop();
     await receipts.stop();
     await network.stop();
@@ -75,6 +78,8 @@ describe('killed with -9 at every boundary, whoever finishes it: the books agree
     victims.push(victim);
     return victim;
   };
+  const startRelay = (): Promise<Victim> =>
+    start({ role: 'relay', receiptsAddress: `127.0.0.1:${receipts.port}`, networkAddress: network.address });
   const createPayment = (): Ordered => {
     const order = `order-${randomUUID()}`;
     const request = paymentRequest({ order_id: order });
@@ -91,6 +96,17 @@ describe('killed with -9 at every boundary, whoever finishes it: the books agree
     const request = { payment_id: paymentId, amount_minor: '250', reason: 'broken' };
     return { order, call: { method: 'RefundPayment', request, requestId: newRequestId(), deadlineMs: 100_000 } };
   };
+  const cancelPayment = async (): Promise<Ordered> => {
+    const { order, paymentId } = await paid();
+    return { order, call: { method: 'CancelPayment', request: { payment_id: paymentId }, deadlineMs: 100_000 } };
+  };
+  /** Cancels a payment where nothing goes wrong, and leaves what it holds to be given back. */
+  const cancelled = async (): Promise<Ordered> => {
+    const { order, call } = await cancelPayment();
+    await carryOutbox();
+    await client.call(call);
+    return { order, call };
+  };
   /** The time after which nobody waits for those that are dead. */
   const muchLater = async (): Promise<void> => {
     await database.rows(
@@ -98,7 +114,9 @@ describe('killed with -9 at every boundary, whoever finishes it: the books agree
     );
     await database.rows('UPDATE outbox_aggregates SET due_at = now() WHERE claim_token IS NOT NULL');
   };
-  const carryOutbox = async (deliver: Deliver = createReceiptDelivery(mailing)): Promise<void> => {
+  const carryOutbox = async (): Promise<void> => {
+    const means = { prisma: connections.business, authorizer };
+    const deliver = createRefundDelivery(means, createReceiptDelivery(mailing));
     const { runOnce } = createRelay({ client: connections.business, deliver });
     while ((await runOnce()).taken > 0);
   };
@@ -108,34 +126,13 @@ describe('killed with -9 at every boundary, whoever finishes it: the books agree
     return (await database.count(`${record} AND (recovery_point IS NOT NULL OR state = 'completed')`)) === 1;
   };
 
-  const books = async (order: string, requestId: string | undefined): Promise<Books> => {
-    const [found] = await database.rows<Books>(
-      `WITH payment AS (SELECT payment_id FROM payments WHERE order_id = $1),
-       charge AS (
-         SELECT authorization_id FROM card_network_authorizations
-         WHERE reference IN (SELECT payment_id::text FROM payment
-                             UNION SELECT payment_id::text FROM payment_drafts WHERE order_id = $1)
-       )
-       SELECT (SELECT count(*) FROM payment)::int AS payments,
-         (SELECT count(*) FROM charge)::int AS authorizations,
-         (SELECT count(*) FROM refunds WHERE state = 'done' AND payment_id IN (SELECT payment_id FROM payment))::int
-           AS refunds,
-         (SELECT count(*) FROM card_network_refunds WHERE authorization_id IN (SELECT authorization_id FROM charge))::int
-           AS "networkRefunds",
-         (SELECT count(*) FROM receipt_mails WHERE order_id = $1)::int AS mails,
-         coalesce((SELECT attempt FROM idempotency_record WHERE request_id = $2), 0)::int AS attempts`,
-      [order, requestId],
-    );
-    if (found === undefined) throw new Error('no books');
-    return found;
-  };
   /** Enters a row, and compares its books. */
   const expectBooks = async (
     { request: { call, order }, number, boundary }: Killed,
     names: Pick<CrashRow, 'killed' | 'finishedBy'>,
     expected: Partial<Books>,
   ): Promise<void> => {
-    const row = { ...boundary, ...names, number, books: await books(order, call.requestId) };
+    const row = { ...boundary, ...names, number, books: await readBooks(database, order, call.requestId) };
     rows.push(row);
     expect(row).toMatchObject({ books: expected });
   };
@@ -204,7 +201,10 @@ describe('killed with -9 at every boundary, whoever finishes it: the books agree
       // Of these nothing was stored, so nobody has charged or recorded anything, and only their callers know them.
       expect(unfinished.length).toBeGreaterThan(0);
       for (const { request } of unfinished) {
-        expect(await books(request.order, undefined)).toMatchObject({ ...expected, ...nothingOf(method) });
+        expect(await readBooks(database, request.order, undefined)).toMatchObject({
+          ...expected,
+          ...nothingOf(method),
+        });
       }
       await byRetry(unfinished);
       await carryOutbox();
@@ -216,9 +216,31 @@ describe('killed with -9 at every boundary, whoever finishes it: the books agree
     });
   });
 
+  it('the payments service in CancelPayment, which takes no key: a retry finishes it, and the relay gives back', async () => {
+    const killed = await killAtEvery(cancelPayment);
+    await byRetry(killed);
+    await carryOutbox();
+    const names = { killed: 'payments, CancelPayment', finishedBy: 'retry, relay' };
+    for (const each of killed) await expectBooks(each, names, REFUNDED);
+    expect(killed.map(({ boundary }) => boundary.name).join('\n')).toMatch(/INSERT outbox_aggregates[^]*COMMIT/);
+  });
+
+  it('the relay, before and after it has the money of a cancelled payment given back', async () => {
+    await carryOutbox();
+    const victim = await startRelay();
+    await cancelled();
+    const boundaries = await victim.record(() => victim.round());
+    const killed = await holdAtEvery(victim, boundaries, cancelled, () => victim.round());
+    await victim.kill();
+    await muchLater();
+    await carryOutbox();
+    for (const each of killed) await expectBooks(each, { killed: 'relay, refund', finishedBy: 'another' }, REFUNDED);
+    expect(boundaries.map(({ name }) => name)).toContain('call Refund');
+  });
+
   it('the relay, before and after it takes, delivers and marks', async () => {
     await carryOutbox();
-    const victim = await start({ role: 'relay', receiptsAddress: `127.0.0.1:${receipts.port}` });
+    const victim = await startRelay();
     await paid();
     const boundaries = await victim.record(() => victim.round());
     const killed = await holdAtEvery(victim, boundaries, paid, () => victim.round());

@@ -21,6 +21,7 @@ describe('the log', () => {
         await delay(0);
         if (request.currency === 'TRY') throw new Error('the bank hung up');
         if (request.currency === 'NOK') throw busy();
+        if (request.currency === 'DKK') return { kind: 'declined', reason: 'stolen_card' };
         if (request.currency === 'SEK') throw Object.assign(away(), { cause: new Error('cable cut') });
         return createStandInAuthorizer().authorize(request, call);
       },
@@ -102,6 +103,19 @@ describe('the log', () => {
     const [line] = linesOf(requestId);
     expect(line).toMatchObject({ level: 'info', code: 'Aborted', reason: 'BUSY' });
     expect(line).not.toHaveProperty('err');
+  });
+
+  it('tells why a request was refused for good, and again whenever that is replayed', async () => {
+    const requestId = randomUUID();
+    await pay(requestId, { currency: 'DKK' });
+    await pay(requestId, { currency: 'DKK' });
+    const lines = linesOf(requestId);
+    expect(lines).toMatchObject([
+      { level: 'info', outcome: 'claimed', attempt: 1, code: 'FailedPrecondition', reason: 'CARD_DECLINED' },
+      { level: 'info', outcome: 'replayed', code: 'FailedPrecondition', reason: 'CARD_DECLINED' },
+    ]);
+    // What the reason is about goes to the caller alone.
+    expect(JSON.stringify(lines)).not.toContain('stolen_card');
   });
 
   it('has no line for calls that take no key', async () => {

@@ -102,7 +102,7 @@ describe('the process', () => {
     const environment = { RECEIPTS_HOST: '0.0.0.0', RECEIPTS_PORT: '65536', DATABASE_URL: 'mysql://u:secret@h/d' };
     expect(() => readReceiptsConfig(environment)).toThrow(
       'settings that cannot be used:\n' +
-        '  RECEIPTS_PORT is "65536": expected a number from 0 to 65535\n' +
+        '  RECEIPTS_PORT is "65536": expected a whole number from 0 to 65535\n' +
         '  DATABASE_URL: expected a URL that begins with postgres://\n' +
         '  RECEIPTS_HOST is "0.0.0.0": off loopback only with AUTH_TOKENS_FILE',
     );

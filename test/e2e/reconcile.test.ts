@@ -70,6 +70,8 @@ it('finds each of the three kinds, and a dry run changes nothing', async () => {
         amount_mismatch: 0,
         refund_mismatch: 0,
         abandoned_draft: 0,
+        refund_unfinished: 0,
+        cancelled_charge: 0,
       },
     }),
   ]);
@@ -274,7 +276,9 @@ it('an uncharged payment with refunds, or with a charge in its name that it does
   ]);
   await used.age();
   const report = await used.reconcile();
-  expect(outcomesOf(report)).toEqual(['orphaned_charge left', 'uncharged_payment left', 'uncharged_payment left']);
+  expect(outcomesOf(report)).toEqual([
+    ...['orphaned_charge left', 'uncharged_payment left', 'uncharged_payment left', 'refund_unfinished left'],
+  ]);
   expect(await used.stateOf(refunded.paymentId)).toBe('authorized');
   expect(await used.stateOf(other.paymentId)).toBe('authorized');
   expect(await used.refunds()).toEqual({ count: 0, sum: 0 });

@@ -33,7 +33,7 @@ export interface PaymentsWithNetwork {
 
 /** Starts both on free ports. Call `stop` in `afterAll`. */
 export async function startPaymentsWithNetwork(
-  options: Pick<TestServiceOptions, 'environment'> & { readonly networkTimeoutMs?: number } = {},
+  options: Pick<TestServiceOptions, 'environment' | 'deliver'> & { readonly networkTimeoutMs?: number } = {},
 ): Promise<PaymentsWithNetwork> {
   const database = await createTestDatabase();
   const faults: NetworkFault[] = [];
@@ -48,13 +48,16 @@ export async function startPaymentsWithNetwork(
     decide: () => decisions.shift(),
     onCall: ({ method }) => arrived.push(method),
   });
-  const { networkTimeoutMs: timeoutMs, environment = {} } = options;
+  const { networkTimeoutMs: timeoutMs, environment = {}, deliver } = options;
   const asking = createNetworkAuthorizer({
     address: network.address,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   });
   const authorizer = heldAt(asking, keysAsked, (point, time) => atPoint(point, time));
-  const service = await startTestService({ connectionString, authorizer, environment });
+  const service = await startTestService({
+    ...{ connectionString, authorizer, environment },
+    ...(deliver === undefined ? {} : { deliver }),
+  });
   const client = createStockClient(service.grpcPort);
   return {
     ...{ database, network, service, client, faults, decisions, keysAsked, arrived },

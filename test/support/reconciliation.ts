@@ -9,7 +9,7 @@ import type { ReconciliationEvent } from '../../src/reconciliation/events';
 import type { Report } from '../../src/reconciliation/findings';
 import { type NetworkBooks, openNetworkBooks } from '../../src/reconciliation/network-books';
 import { reconcile, type ReconciliationOptions } from '../../src/reconciliation/reconcile';
-import { findPaymentRecord } from '../../src/reconciliation/reconciler';
+import { findPaymentRecord, findRefundRecord } from '../../src/reconciliation/reconciler';
 import { paymentRequest } from './payment-requests';
 import { type PaymentsWithNetwork, startPaymentsWithNetwork } from './payments-with-network';
 
@@ -43,6 +43,8 @@ export interface Reconciled extends PaymentsWithNetwork {
   age(): Promise<void>;
   /** The record of a CreatePayment, as reconciliations read it. */
   readonly recordOf: Books['recordOf'];
+  /** The same of a RefundPayment. */
+  readonly refundRecordOf: Books['refundRecordOf'];
   /** Compares everything there is, and repairs unless told otherwise. */
   reconcile(options?: Partial<ReconciliationOptions>): Promise<Report>;
   /** How many refunds the network made, and their sum. */
@@ -92,6 +94,7 @@ export async function startReconciled(): Promise<Reconciled> {
   return {
     ...{ ...used, books, events, pay },
     recordOf: (request) => findPaymentRecord(database.store, request),
+    refundRecordOf: (request) => findRefundRecord(database.store, request),
     orphan: () => payThen('DELETE FROM payments WHERE payment_id = $1'),
     uncharged: () => payThen('DELETE FROM card_network_authorizations WHERE reference = $1'),
     duplicateOf: ({ order }) => payThen('UPDATE payments SET order_id = $2 WHERE payment_id = $1', order),
@@ -126,6 +129,7 @@ export async function startReconciled(): Promise<Reconciled> {
         ...{ quietMs: policy.maxExecutionMs, since: new Date(Date.now() - 24 * 3_600_000) },
         resumedWithinMs: policy.maxKeyAgeMs,
         recordOf: (request) => findPaymentRecord(database.store, request),
+        refundRecordOf: (request) => findRefundRecord(database.store, request),
         statusOf: (request) => readRequestStatus(store, policy, request),
         onEvent: (event) => events.push(event),
         ...options,

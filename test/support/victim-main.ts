@@ -5,8 +5,8 @@ import { readConfig } from '../../src/config';
 import { connect } from '../../src/database/connect';
 import { createLogger } from '../../src/ops/logger';
 import { createRelay } from '../../src/outbox/relay';
-import type { Deliver } from '../../src/outbox/relay-options';
 import type { Authorizer } from '../../src/payments/authorizer';
+import { createRefundDelivery } from '../../src/payments/deliver-refund';
 import { createNetworkAuthorizer } from '../../src/payments/network-authorizer';
 import { createReceiptDelivery } from '../../src/receipts/deliver-receipt';
 import { startReceipts } from '../../src/receipts/receipts-app';
@@ -38,15 +38,19 @@ function standAt(name: string, point: 'before' | 'after'): Promise<void> {
   });
 }
 
+function networkAt(address: string): Authorizer {
+  const network = createNetworkAuthorizer({ address });
+  return {
+    authorize: (request, call) => asking('call Authorize', () => network.authorize(request, call)),
+    refund: (request, call) => asking('call Refund', () => network.refund(request, call)),
+  };
+}
+
 async function serve(options: VictimOptions): Promise<number> {
   const { connectionString } = options;
   switch (options.role) {
     case 'payments': {
-      const network = createNetworkAuthorizer({ address: options.networkAddress });
-      const authorizer: Authorizer = {
-        authorize: (request, call) => asking('call Authorize', () => network.authorize(request, call)),
-        refund: (request, call) => asking('call Refund', () => network.refund(request, call)),
-      };
+      const authorizer = networkAt(options.networkAddress);
       const app = await startApp({
         config: readConfig({
           ...{ GRPC_PORT: '0', OPS_PORT: '0', DATABASE_URL: connectionString, RESUME_INTERVAL_MS: '0' },
@@ -66,7 +70,10 @@ async function serve(options: VictimOptions): Promise<number> {
         ...{ credentials: credentials.createInsecure(), timeoutMs: LEASE_MS, attemptTimeoutMs: LEASE_MS },
       });
       const sending = createReceiptDelivery(receipts);
-      const deliver: Deliver = (event, context) => asking('call SendReceipt', () => sending(event, context));
+      const deliver = createRefundDelivery(
+        { prisma: client, authorizer: networkAt(options.networkAddress) },
+        (event, context) => asking('call SendReceipt', () => sending(event, context)),
+      );
       const patient = { deliveryTimeoutMs: LEASE_MS / 2, leaseMs: LEASE_MS, batchSize: 1 };
       runRound = () => createRelay({ client, deliver, ...patient }).runOnce();
       return 0;

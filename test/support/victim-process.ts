@@ -7,7 +7,7 @@ import { startBoundaryProxy } from './boundary-proxy';
 /** What a process under test is: the payments service, a relay of its outbox, or the receipts service. */
 export type VictimRole =
   | { readonly role: 'payments'; readonly networkAddress: string }
-  | { readonly role: 'relay'; readonly receiptsAddress: string }
+  | { readonly role: 'relay'; readonly receiptsAddress: string; readonly networkAddress: string }
   | { readonly role: 'receipts' };
 
 /** What it is started with; sent to it as JSON. */

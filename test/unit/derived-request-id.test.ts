@@ -1,4 +1,4 @@
-import { derivedKeyOf, derivedRequestId } from '../../src/idempotency/derived-request-id';
+import { derivedKeyOf, derivedRequestId, effectKeyOf } from '../../src/idempotency/derived-request-id';
 import { type KeyReading, parseKey, type RequestKey } from '../../src/idempotency/key';
 import { newRequestId } from '../../src/idempotency/request-id';
 
@@ -134,4 +134,22 @@ describe('what nothing is derived from', () => {
 it('a key of version 7 would be found out', () => {
   const reading: KeyReading = parseKey([dated], 'UUID');
   expect(reading).toMatchObject({ key: { dated: { atMs: 0x01890a5dac96 } } });
+});
+
+describe('the key of an effect for whoever has no attempt of its request', () => {
+  it.each([dated, undated, opaque])('is the one that the attempt derives from the key %s', (requestId) => {
+    expect(effectKeyOf({ scope: 'shop-1', path, requestId }, 'refund')).toBe(
+      derivedOf('shop-1', path, requestId, 'refund'),
+    );
+    expect(effectKeyOf({ scope: 'shop-1', path, requestId: requestId.toUpperCase() }, 'refund')).toBe(
+      derivedOf('shop-1', path, requestId.toUpperCase(), 'refund'),
+    );
+  });
+
+  it('needs a key and a name, and repeats neither', () => {
+    expect(() => effectKeyOf({ scope: 's', path, requestId: 'too short' }, 'refund')).toThrow(
+      /^(?!.*too short)parent: /,
+    );
+    expect(() => effectKeyOf({ scope: 's', path, requestId: dated }, '')).toThrow(/^name: /);
+  });
 });

@@ -17,8 +17,8 @@ it('what a reconciliation tells is counted, every series from zero, with no labe
   const onEvent: ReconciliationListener = createReconciliationMetrics(registry, FINDING_KINDS);
   const linesNow = async () => (await registry.metrics()).split('\n').filter((line) => !line.startsWith('#'));
   const atStart = await linesNow();
-  // Six kinds, with three outcomes each, and three numbers.
-  expect(atStart.filter((line) => / 0$/.test(line))).toHaveLength(6 + 18 + 3);
+  // Eight kinds, with three outcomes each, and three numbers.
+  expect(atStart.filter((line) => / 0$/.test(line))).toHaveLength(8 + 24 + 3);
 
   onEvent({ type: 'compared', found: found({ uncharged_payment: 3 }), agreed: 40, underWay: 2, atMs: 5_000 });
   onEvent({ ...settled, outcome: { kind: 'repaired', how: 'cancelled' } });

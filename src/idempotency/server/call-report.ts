@@ -3,10 +3,17 @@ import type { MethodPolicy } from '../policy';
 import type { Admitted } from './admission';
 import type { WireReply } from './reply';
 
+/** Whose call it is, as far as that is known. */
+export interface CallOrigin {
+  readonly scope?: string;
+  /** The key, where it can be one. */
+  readonly requestId?: string | undefined;
+}
+
 /** Tells the listener about one call: how it was received, and in one line how it ended. */
 export interface CallReport {
-  /** The caller could not be identified. */
-  unidentified(): void;
+  /** The call ends before it could be decided about; tells nothing where it was, since one call is counted once. */
+  notAdmitted(outcome: AdmissionOutcome, from: CallOrigin): void;
   /** The call was admitted, replayed or refused. */
   admitted(scope: string, admitted: Admitted): void;
   /** The call was answered. */
@@ -22,9 +29,12 @@ export function createCallReport(policy: MethodPolicy, onEvent: ServerEventListe
   let line:
     { outcome: AdmissionOutcome; scope?: string; requestId?: string; attempt?: number; observed?: true } | undefined;
   return {
-    unidentified: () => {
-      line = { outcome: 'principal_missing' };
-      onEvent({ type: 'admitted', path, outcome: 'principal_missing' });
+    notAdmitted: (outcome, { scope, requestId }) => {
+      if (line !== undefined) return;
+      line = { outcome };
+      if (scope !== undefined) line.scope = scope;
+      if (requestId !== undefined) line.requestId = requestId;
+      onEvent({ type: 'admitted', path, outcome });
     },
 
     admitted: (scope, { admission, requestId, keyAgeMs, claimed, isSuspect }) => {
@@ -52,7 +62,7 @@ export function createCallReport(policy: MethodPolicy, onEvent: ServerEventListe
       if (isSuspect === true) onEvent({ type: 'regenerated_key_suspect', path });
     },
 
-    ended: ({ status, reason, error }, published) => {
+    ended: ({ status, reason, rejected, error }, published) => {
       if (line === undefined) return;
       onEvent({
         type: 'call',
@@ -62,6 +72,7 @@ export function createCallReport(policy: MethodPolicy, onEvent: ServerEventListe
         outcome: line.outcome,
         code: status.code,
         ...(reason === undefined ? {} : { reason }),
+        ...(rejected === undefined ? {} : { rejected }),
         ...(error === undefined ? {} : { error }),
         ...(line.attempt === undefined ? {} : { attempt: line.attempt }),
         ...(line.observed === undefined ? {} : { observed: true }),

@@ -2,8 +2,11 @@ import { Metadata, type StatusObject, status } from '@grpc/grpc-js';
 import type { Refusal, StatusError } from '../errors';
 import type { RecordedAnswer } from '../store/store';
 import { EXPIRES_AT, REPLAYED } from '../wire/metadata';
-import { refusalStatus, statusErrorStatus } from '../wire/error-details';
+import { readErrorDetails, refusalStatus, statusErrorStatus } from '../wire/error-details';
 import { readTrailers } from '../wire/recorded-trailers';
+
+/** By the definition of google.rpc.ErrorInfo, characters. */
+const LONGEST_REASON = 63;
 
 /** What the caller is told. */
 export type Reply =
@@ -35,8 +38,10 @@ export type Reply =
 export interface WireReply {
   readonly status: StatusObject;
   readonly response: Buffer | undefined;
-  /** `ErrorInfo.reason` of a refusal, or of the handler's own error, for the log. */
+  /** `ErrorInfo.reason` of a refusal, of the handler's own error, or of a recorded rejection, for the log. */
   readonly reason: string | undefined;
+  /** It is a recorded rejection: what the handler has refused for good, now or before. */
+  readonly rejected?: true;
   /** The handler's own error, for the log. */
   readonly error?: StatusError;
 }
@@ -59,7 +64,9 @@ export function wireReply(reply: Reply): WireReply {
       const { code, message, response, trailers } = reply.answer;
       const { metadata, text } = readTrailers(trailers, message);
       mark(metadata, reply);
-      return { status: { code, details: text, metadata }, response, reason: reply.reason };
+      const wire = { status: { code, details: text, metadata }, response };
+      if (reply.reason !== undefined || code === (status.OK as number)) return { ...wire, reason: reply.reason };
+      return { ...wire, reason: bounded(readErrorDetails(metadata).reason), rejected: true };
     }
     case 'refuse': {
       const status = refusalStatus(reply.refusal);
@@ -69,7 +76,7 @@ export function wireReply(reply: Reply): WireReply {
     case 'status': {
       const status = statusErrorStatus(reply.error, reply.retryAfterMs);
       mark(status.metadata, reply);
-      return { status, response: undefined, reason: reply.error.info?.reason, error: reply.error };
+      return { status, response: undefined, reason: bounded(reply.error.info?.reason), error: reply.error };
     }
     case 'fault':
       return {
@@ -78,6 +85,11 @@ export function wireReply(reply: Reply): WireReply {
         reason: undefined,
       };
   }
+}
+
+/** What a service puts into a reason is its own; the log has no more of it than a reason may be long. */
+function bounded(reason: string | undefined): string | undefined {
+  return reason?.slice(0, LONGEST_REASON);
 }
 
 function mark(metadata: Metadata, { replayed, expiresAt }: { readonly replayed?: boolean; readonly expiresAt?: Date }) {
