@@ -2,7 +2,7 @@ import { credentials, Server } from '@grpc/grpc-js';
 import type { Logger } from 'pino';
 import type { Config } from './config';
 import { answersWithin } from './database/answers-within';
-import { connect, type Database } from './database/connect';
+import { connect, type Database, POOL_NAMES } from './database/connect';
 import { prepareSchema } from './database/prepare-schema';
 import { descriptorSet as ownDescriptorSet } from './gen/descriptor-set';
 import { PaymentsServiceService } from './gen/proto/payments/v1/payments';
@@ -34,6 +34,7 @@ import { createMetrics } from './ops/metrics';
 import { logRelayEvents } from './ops/outbox-log';
 import { createOutboxMetrics } from './ops/outbox-metrics';
 import { logReconciliationEvents } from './ops/reconciliation-log';
+import { createPoolMetrics } from './ops/pool-metrics';
 import { createReconciliationMetrics } from './ops/reconciliation-metrics';
 import { createReflection } from './ops/reflection';
 import { logRetentionEvents } from './ops/retention-log';
@@ -133,9 +134,11 @@ async function startParts(
   if (embedded !== undefined) onStop(() => embedded.stop());
   const connectionString = config.databaseUrl ?? embedded?.connectionString ?? '';
   await prepareSchema(config.migrate, { connectionString });
+  const metrics = createMetrics({ version, policies: served });
   const database = connect({
     ...{ connectionString, businessPoolSize: config.businessPoolSize, storePoolSize: config.storePoolSize },
     onError: (error) => logger.warn({ reason: error.message }, 'a database connection was lost'),
+    onPoolWait: createPoolMetrics(metrics.registry, POOL_NAMES),
   });
   const { cardNetworkPort: port, cardNetworkFaults: faults, cardNetworkDeclines: declines } = config;
   const simulators = createSimulators({
@@ -152,7 +155,6 @@ async function startParts(
   const deliver = delivering ?? reachReceipts(receiptsAddress, onStop);
   const store = await openStore({ business: database.transactions, records: database.store, policies: keyed });
 
-  const metrics = createMetrics({ version, policies: served });
   const logEvent = logServerEvents(logger);
   const onEvent = (event: ServerEvent): void => {
     metrics.onServerEvent(event);

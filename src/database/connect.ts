@@ -34,7 +34,15 @@ export interface ConnectOptions {
   readonly storeAnswerWithinMs?: number;
   /** Told of connections that died while no statement ran on them; the next statement opens a new one. */
   readonly onError?: (error: Error) => void;
+  /** Told of each wait for a connection of a pool whose connections were all in use, and how long it was; milliseconds. */
+  readonly onPoolWait?: (pool: PoolName, waitedMs: number) => void;
 }
+
+/** The pools of a database. */
+export const POOL_NAMES = ['business', 'store', 'maintenance'] as const;
+
+/** One of the pools of a database. */
+export type PoolName = (typeof POOL_NAMES)[number];
 
 /** How long a COMMIT of maintenance may take, which may move or delete a whole day; milliseconds. */
 const MAINTENANCE_END_WITHIN_MS = 60_000;
@@ -64,20 +72,20 @@ export interface Database {
  * seconds, never of the process; when it is back the next statement reaches it.
  */
 export function connect(options: ConnectOptions): Database {
-  const { connectionString, endWithinMs = END_WITHIN_MS, onError } = options;
+  const { connectionString, endWithinMs = END_WITHIN_MS, onError, onPoolWait } = options;
   const business = openPool('business', {
     ...{ settings: IN_UTC, max: options.businessPoolSize ?? 10 },
-    ...{ connectionString, endWithinMs, onError },
+    ...{ connectionString, endWithinMs, onError, onPoolWait },
   });
   const store = openPool('store', {
     ...{ settings: { ...IN_UTC, ...PLANNED_ONCE }, max: options.storePoolSize ?? 4 },
-    ...{ connectionString, endWithinMs, onError },
+    ...{ connectionString, endWithinMs, onError, onPoolWait },
     query_timeout: options.storeAnswerWithinMs ?? STORE_ANSWER_WITHIN_MS,
   });
   // Without a bound on answers: dropping a day waits for every transaction that may see it.
   const maintenance = openPool('maintenance', {
     ...{ settings: { ...IN_UTC, lock_timeout: String(MAINTENANCE_PATIENCE_MS) }, max: 2 },
-    ...{ connectionString, endWithinMs: MAINTENANCE_END_WITHIN_MS, onError },
+    ...{ connectionString, endWithinMs: MAINTENANCE_END_WITHIN_MS, onError, onPoolWait },
   });
   const transactions = createBoundTransactions(business.adapter);
   let closing: Promise<void> | undefined;
@@ -118,9 +126,11 @@ interface PoolSettings extends Pick<PoolConfig, 'max' | 'query_timeout'> {
   readonly settings: Readonly<Record<string, string>>;
   readonly endWithinMs: number;
   readonly onError: ((error: Error) => void) | undefined;
+  readonly onPoolWait: ConnectOptions['onPoolWait'];
 }
 
-function openPool(name: string, { connectionString, settings, endWithinMs, onError, ...limits }: PoolSettings) {
+function openPool(name: PoolName, options: PoolSettings) {
+  const { connectionString, settings, endWithinMs, onError, onPoolWait, ...limits } = options;
   const pool = createTransactionPool(
     {
       connectionString: withSettings(connectionString, settings),
@@ -131,6 +141,7 @@ function openPool(name: string, { connectionString, settings, endWithinMs, onErr
       keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
     },
     { endWithinMs },
+    (waitedMs) => onPoolWait?.(name, waitedMs),
   );
   // Without a listener an idle connection that the server closes would end the process (case K8).
   pool.on('error', (error) => onError?.(error));

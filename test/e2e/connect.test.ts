@@ -1,4 +1,6 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { connect, type Database } from '../../src/database/connect';
+import { deferred } from '../support/deferred';
 import { type OwnPostgres, startOwnPostgres } from '../support/postgres';
 
 let server: OwnPostgres;
@@ -85,6 +87,37 @@ test('a handler pool without a free connection leaves the store its own', async 
   expect(await one(database.store)).toHaveLength(1);
   release();
   await Promise.all(holders);
+});
+
+test('a wait for a connection is told where all were in use, and only there', async () => {
+  const waits: [string, number][] = [];
+  const narrow = connect({
+    ...{ connectionString: server.connectionString, businessPoolSize: 1, storePoolSize: 1 },
+    onPoolWait: (...wait) => waits.push(wait),
+  });
+  const holding = deferred();
+  const release = deferred();
+  await narrow.business.$queryRawUnsafe('SELECT 1 AS one');
+  await narrow.store.$queryRawUnsafe('SELECT 1 AS one');
+  const holder = narrow.transactions.$transaction(
+    async (tx) => {
+      await tx.$queryRawUnsafe('SELECT 1 AS one');
+      holding.resolve();
+      await release.promise;
+    },
+    { maxWait: 5_000, timeout: 5_000 },
+  );
+  await holding.promise;
+  expect(waits).toEqual([]);
+  const waiter = one(narrow.business).then((rows) => rows.length);
+  // Nothing tells that it waits, but the time that it has waited afterwards.
+  await delay(50);
+  release.resolve();
+  await Promise.all([holder, waiter]);
+  await narrow.close();
+  expect(waits).toEqual([['business', expect.any(Number)]]);
+  expect(waits[0]?.[1]).toBeGreaterThan(10);
+  expect(waits[0]?.[1]).toBeLessThan(5_000);
 });
 
 test('times keep their meaning, whatever zone the database and the connection string ask for', async () => {

@@ -30,6 +30,7 @@ describe('/metrics', () => {
       expect(metrics).toMatch(new RegExp(`^idempotency_requests_total\\{.*outcome="${outcome}"\\} 0$`, 'm'));
     }
     expect(metrics).toMatch(/^payments_created_total 0$/m);
+    expect(metrics).toMatch(/^idempotency_pool_wait_seconds_count\{pool="business"\} 0$/m);
     expect(metrics).toMatch(/^grpc_server_handled_total\{.*grpc_method="CreatePayment",grpc_code="Aborted"\} 0$/m);
     expect(metrics).toMatch(/^idempotency_claim_duration_seconds_count\{.*grpc_method="CreatePayment"\} 0$/m);
   });
