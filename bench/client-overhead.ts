@@ -1,11 +1,12 @@
 /**
  * What the client interceptor costs a call that succeeds at once, as processor time of the client per call, against a
  * grpc-js client without it that sends the same message, key and deadline over a channel with the same options:
- * `node -r ./bench/swc-register.js bench/client-overhead.ts [--pairs N]`.
+ * `node -r ./bench/swc-register.js bench/client-overhead.ts [--pairs N] [--parallel N]`.
  * Three clients take turns: a bare one, ours, and a second bare one, whose ratio to the first is the noise. Each is a process of
  * its own, as a program has one kind of client and its code is compiled for that one; so is the server, which answers from
- * memory. A pair is what they spent in several rounds; the order turns round from round to round, and garbage is collected
- * before each turn. Prints the ratios with their 95 % intervals.
+ * memory. **Every pair has new processes**: two of the same client differ by several percent for as long as they live, which
+ * an interval over turns of one process would not show. Garbage is collected before each turn. Prints the ratios with their
+ * 95 % intervals.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -25,8 +26,7 @@ import { pairedRatio, type Ratio } from './ratio';
 
 const CALLS_PER_TURN = 2_000;
 const ROUNDS_PER_PAIR = 4;
-const WARM_UP_PAIRS = 2;
-const PARALLEL = 16;
+const WARM_UP_ROUNDS = 3;
 
 const request = {
   ...{
@@ -58,7 +58,7 @@ setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
 /** Processor time of this process per call, microseconds. */
-async function measure(client: PaymentsServiceClient): Promise<number> {
+async function measure(client: PaymentsServiceClient, parallel: number): Promise<number> {
   collectGarbage();
   const before = process.cpuUsage();
   let begun = 0;
@@ -68,7 +68,7 @@ async function measure(client: PaymentsServiceClient): Promise<number> {
       await pay(client);
     }
   };
-  await Promise.all(Array.from({ length: PARALLEL }, caller));
+  await Promise.all(Array.from({ length: parallel }, caller));
   const { user, system } = process.cpuUsage(before);
   return (user + system) / CALLS_PER_TURN;
 }
@@ -85,13 +85,13 @@ function pay(client: PaymentsServiceClient): Promise<void> {
 }
 
 /** A process with one client: it takes a turn whenever it is told to, and says what that took. */
-function takeTurns(port: string, kind: string): void {
+function takeTurns(port: string, kind: string, parallel: number): void {
   const interceptor = createClientInterceptor({ policies: loadPolicies(descriptorSet) });
   const client = new PaymentsServiceClient(`127.0.0.1:${port}`, credentials.createInsecure(), {
     ...CHANNEL_OPTIONS,
     interceptors: kind === 'ours' ? [interceptor] : [],
   });
-  process.on('message', () => void measure(client).then((spent) => process.send?.(spent)));
+  process.on('message', () => void measure(client, parallel).then((spent) => process.send?.(spent)));
   process.once('disconnect', () => process.exit(0));
 }
 
@@ -101,45 +101,51 @@ async function take(client: ChildProcess): Promise<number> {
   return spent;
 }
 
-/** What each client spent in some rounds, in microseconds per call; every second round goes from the last to the first. */
-async function measurePair(clients: readonly ChildProcess[]): Promise<readonly number[]> {
+/** What each client spent on average in some rounds; every second round goes from the last to the first. */
+async function measureRounds(clients: readonly ChildProcess[], rounds: number): Promise<readonly number[]> {
   const spent = clients.map(() => 0);
   const order = [...clients.entries()];
-  for (let round = 0; round < ROUNDS_PER_PAIR; round += 1) {
+  for (let round = 0; round < rounds; round += 1) {
     for (const [index, client] of order) spent[index] = (spent[index] ?? NaN) + (await take(client));
     order.reverse();
   }
-  return spent.map((sum) => sum / ROUNDS_PER_PAIR);
+  return spent.map((sum) => sum / rounds);
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { pairs: { type: 'string', default: '20' } } });
+  const { values } = parseArgs({
+    options: { pairs: { type: 'string', default: '20' }, parallel: { type: 'string', default: '16' } },
+  });
   const start = (...role: string[]): ChildProcess => fork(__filename, role, { execArgv: process.execArgv });
   const server = start('serve');
   const [port] = (await once(server, 'message')) as [number];
-  const clients = ['bare', 'ours', 'bare'].map((kind) => start('client', String(port), kind));
-  for (let pair = 0; pair < WARM_UP_PAIRS; pair += 1) await measurePair(clients);
   const ours: (readonly [number, number])[] = [];
   const same: (readonly [number, number])[] = [];
   for (let pair = 0; pair < Number(values.pairs); pair += 1) {
-    const [bare = NaN, intercepted = NaN, again = NaN] = await measurePair(clients);
+    const clients = ['bare', 'ours', 'bare'].map((kind) => start('client', String(port), kind, values.parallel));
+    await measureRounds(clients, WARM_UP_ROUNDS);
+    const [bare = NaN, intercepted = NaN, again = NaN] = await measureRounds(clients, ROUNDS_PER_PAIR);
+    for (const client of clients) client.disconnect();
     // Ours ran between the two, so that a machine that grows slower doesn't count against it.
     ours.push([intercepted, (bare + again) / 2]);
     same.push([again, bare]);
   }
+  const calls = ROUNDS_PER_PAIR * CALLS_PER_TURN;
+  const bareUs = ours.reduce((sum, [, bare]) => sum + bare, 0) / ours.length;
   console.log(
-    `processor time of the client per call, ${values.pairs} pairs of ${ROUNDS_PER_PAIR * CALLS_PER_TURN} calls:`,
+    `processor time of the client per call, ${values.pairs} pairs of ${calls} calls, ${values.parallel} at once; ` +
+      `${bareUs.toFixed(0)} µs without the interceptor:`,
   );
   console.log(`  with the interceptor, against without: ${inWords(pairedRatio(ours))}`);
   console.log(`  without, against without (the noise):  ${inWords(pairedRatio(same))}`);
-  for (const child of [...clients, server]) child.disconnect();
+  server.disconnect();
 }
 
 function inWords({ mean, low, high }: Ratio): string {
   return `${mean.toFixed(3)} (95 %: ${low.toFixed(3)} to ${high.toFixed(3)})`;
 }
 
-const [role, port = '', kind = ''] = process.argv.slice(2);
+const [role, port = '', kind = '', parallel = '16'] = process.argv.slice(2);
 if (role === 'serve') serve();
-else if (role === 'client') takeTurns(port, kind);
+else if (role === 'client') takeTurns(port, kind, Number(parallel));
 else void main();

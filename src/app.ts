@@ -134,7 +134,7 @@ async function startParts(
   if (embedded !== undefined) onStop(() => embedded.stop());
   const connectionString = config.databaseUrl ?? embedded?.connectionString ?? '';
   await prepareSchema(config.migrate, { connectionString });
-  const metrics = createMetrics({ version, policies: served });
+  const metrics = createMetrics({ version, policies: served, clientVersions: config.clientVersions ?? [] });
   const database = connect({
     ...{ connectionString, businessPoolSize: config.businessPoolSize, storePoolSize: config.storePoolSize },
     onError: (error) => logger.warn({ reason: error.message }, 'a database connection was lost'),
@@ -205,7 +205,9 @@ async function startParts(
     },
   });
   const outbox = createOutbox(relay === undefined ? {} : { onAdded: () => relay.wake() });
-  const idempotency = createIdempotency({ policies, store, principal, onEvent });
+  const idempotency = createIdempotency({
+    ...{ policies, store, principal, onEvent, clientVersions: config.clientVersions ?? [] },
+  });
   const methods = [...Object.values(PaymentsServiceService), ...Object.values(RequestsServiceService)];
   const server = new Server({
     interceptors: [createGrpcMetrics(metrics.registry, methods), idempotency.interceptor],

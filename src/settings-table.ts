@@ -26,7 +26,7 @@ export function settingsMarkdown(): string {
 }
 
 /** What a default is made of. */
-type Printable = string | number | undefined;
+type Printable = string | number | readonly string[] | undefined;
 
 function settings(): readonly Setting<Printable>[] {
   return Object.values<Setting<Printable>>(SETTINGS);

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { FAULTS_EXPECTED, MOST_DECLINES, readFaults } from './card-network/faults';
+import { isClientVersion, MOST_CLIENT_VERSIONS } from './idempotency/index';
 import { portExpected, readPort } from './port';
 
 /** What became of a text from the environment. `expected` completes the sentence "expected …". */
@@ -135,6 +136,13 @@ export const SETTINGS = {
     description: 'port of the simulated receipts service, on 127.0.0.1; 0 takes any free one',
     parse: port,
   }),
+  clientVersions: setting<readonly string[] | undefined>({
+    variable: 'CLIENT_VERSIONS',
+    defaultValue: undefined,
+    description:
+      'clients that `idempotency_mismatches_total` tells apart, as their `user-agent` begins: `shop/1.4.2,shop/1.4.3`',
+    parse: clientVersions,
+  }),
   dataDirectory: setting({
     variable: 'DATA_DIRECTORY',
     defaultValue: '.data',
@@ -215,6 +223,12 @@ function target(text: string): Parsed<string> {
 function faultScript(text: string): Parsed<string> {
   if (readFaults(text) !== undefined) return { kind: 'value', value: text };
   return { kind: 'fault', expected: FAULTS_EXPECTED };
+}
+
+function clientVersions(text: string): Parsed<readonly string[]> {
+  const value = text.split(',').map((version) => version.trim());
+  if (value.length <= MOST_CLIENT_VERSIONS && value.every(isClientVersion)) return { kind: 'value', value };
+  return { kind: 'fault', expected: `at most ${MOST_CLIENT_VERSIONS} words such as shop/1.4.2, with commas between` };
 }
 
 function postgresUrl(text: string): Parsed<string> {

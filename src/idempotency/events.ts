@@ -40,7 +40,10 @@ interface AboutRequest {
 
 /** What the log says of an attempt that failed. */
 interface WhyFailed {
-  /** `ErrorInfo.reason` of a refusal, of the error that the handler answered with, or of a recorded rejection. */
+  /**
+   * `ErrorInfo.reason` of a refusal, of the error that the handler answered with, or of a recorded rejection;
+   * `REQUEST_UNREADABLE` where a request could not be compared.
+   */
   readonly reason?: string;
   /**
    * What the handler threw to answer with; undefined where it threw nothing, or something that is told as a fault. Its
@@ -56,6 +59,8 @@ export type ServerEvent =
       readonly type: 'admitted';
       readonly path: string;
       readonly outcome: AdmissionOutcome;
+      /** Which of `clientVersions` sent it, or `other`; only with outcome `mismatch`. */
+      readonly clientVersion?: string;
       /** gRPC code of the recorded answer, only with outcome `replayed`. */
       readonly recordedCode?: number;
       /** The policy only observes: what the outcome names was let through, unprotected. */

@@ -30,11 +30,12 @@ export { type ErrorDetails, readErrorDetails } from './wire/error-details';
 export { EXPIRES_AT, REPLAYED, REQUEST_ID } from './wire/metadata';
 
 // The server side.
+export { isClientVersion, MOST_CLIENT_VERSIONS } from './server/client-version';
 export { type Idempotency, type IdempotencyOptions, createIdempotency } from './server/idempotency';
 export { type Attempt, type CompleteOptions, CompletionFailedError, type PhaseOptions } from './server/attempt';
 export type { Completer } from './server/completer';
 export type { CompleterOptions } from './server/completer-options';
-export type { EffectContext } from './server/effect-context';
+export type { EffectContext } from './server/steps/effect-context';
 export { UnfinishedStatementError } from './server/sealed-transaction';
 export type { CallIdentity, Principal } from './server/principal';
 export { createRequestsService, type RequestsServiceOptions } from './server/requests-service';

@@ -8,7 +8,7 @@ import {
 import { GRPC_CODES, grpcCode, type MethodLabels } from './grpc-labels';
 
 /** What the metrics need to know of a method. */
-export type CountedMethod = Pick<MethodPolicy, 'service' | 'method' | 'key'>;
+export type CountedMethod = Pick<MethodPolicy, 'service' | 'method' | 'key' | 'level'>;
 
 const METHOD = ['grpc_service', 'grpc_method'] as const;
 
@@ -36,9 +36,13 @@ const SETTLEMENT_RESULTS = ['committed', 'never_committed', 'lost', 'unsettled']
 
 /**
  * The `idempotency_*` family of design 3.4, fed by the events of the library. Labels are bounded: service, method,
- * outcome and code, never a key, a scope or a text (case M1).
+ * outcome, code and known clients, never a key, a scope or a text (case M1).
  */
-export function createIdempotencyMetrics(registry: Registry, policies: readonly CountedMethod[]): ServerEventListener {
+export function createIdempotencyMetrics(
+  registry: Registry,
+  policies: readonly CountedMethod[],
+  clientVersions: readonly string[] = [],
+): ServerEventListener {
   const registers = [registry];
   const counter = (name: string, help: string) => new Counter({ name, help, labelNames: METHOD, registers });
   const histogram = (name: string, help: string, buckets: number[]) =>
@@ -47,6 +51,12 @@ export function createIdempotencyMetrics(registry: Registry, policies: readonly 
     name: 'idempotency_requests_total',
     help: 'Calls of methods that take keys, by how they were received.',
     labelNames: [...METHOD, 'outcome'],
+    registers,
+  });
+  const mismatches = new Counter({
+    name: 'idempotency_mismatches_total',
+    help: 'Requests that came under the key of another one, by the version of their client.',
+    labelNames: [...METHOD, 'client_version'],
     registers,
   });
   const replays = new Counter({
@@ -98,10 +108,15 @@ export function createIdempotencyMetrics(registry: Registry, policies: readonly 
   );
 
   const byPath = new Map<string, MethodLabels>();
-  for (const { service, method } of policies.filter(({ key }) => key !== 'IGNORED')) {
+  for (const { service, method, key, level } of policies) {
     const labels = { grpc_service: service, grpc_method: method };
-    byPath.set(`/${service}/${method}`, labels);
+    // Of what ignores keys nothing is told, but the resent calls that were refused.
+    const isCounted = key !== 'IGNORED' || level === 'UNKNOWN';
+    if (isCounted) byPath.set(`/${service}/${method}`, labels);
+    if (isCounted) requests.inc({ ...labels, outcome: 'keyless_retry' }, 0);
+    if (key === 'IGNORED') continue;
     for (const outcome of ADMISSION_OUTCOMES) requests.inc({ ...labels, outcome }, 0);
+    for (const client_version of [...clientVersions, 'other']) mismatches.inc({ ...labels, client_version }, 0);
     for (const code of GRPC_CODES) replays.inc({ ...labels, grpc_code: code }, 0);
     for (const result of RENEWAL_RESULTS) renewals.inc({ ...labels, result }, 0);
     for (const result of RESUME_RESULTS) resumed.inc({ ...labels, result }, 0);
@@ -115,6 +130,7 @@ export function createIdempotencyMetrics(registry: Registry, policies: readonly 
     switch (event.type) {
       case 'admitted':
         requests.inc({ ...labels, outcome: event.outcome });
+        if (event.outcome === 'mismatch') mismatches.inc({ ...labels, client_version: event.clientVersion ?? 'other' });
         if (event.keyAgeMs !== undefined) keyAges.observe({ ...labels }, event.keyAgeMs / 1000);
         if (event.recordedCode !== undefined) replays.inc({ ...labels, grpc_code: grpcCode(event.recordedCode) });
         return;

@@ -8,6 +8,8 @@ export interface MetricsOptions {
   readonly version: string;
   /** The served methods; those that take no key get no series. */
   readonly policies: readonly CountedMethod[];
+  /** What mismatches are counted by; what no client of these sends is `other`. Default: none. */
+  readonly clientVersions?: readonly string[];
 }
 
 /** The metrics of one process. */
@@ -21,7 +23,7 @@ export interface Metrics {
 }
 
 /** Creates the metrics of design 3.4 on a registry of their own, with every series at 0 (case M2). */
-export function createMetrics({ version, policies }: MetricsOptions): Metrics {
+export function createMetrics({ version, policies, clientVersions }: MetricsOptions): Metrics {
   const registry = new Registry();
   const registers = [registry];
   const build = new Gauge({ name: 'build_info', help: 'Always 1.', labelNames: ['version'], registers });
@@ -33,7 +35,7 @@ export function createMetrics({ version, policies }: MetricsOptions): Metrics {
   });
   return {
     registry,
-    onServerEvent: createIdempotencyMetrics(registry, policies),
+    onServerEvent: createIdempotencyMetrics(registry, policies, clientVersions),
     onPaymentCreated: () => payments.inc(),
   };
 }

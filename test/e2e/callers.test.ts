@@ -173,6 +173,17 @@ describe('who calls (design 4.3)', () => {
     expect(await service.database.count('idempotency_record')).toBe(2);
   });
 
+  // Ours is not to know which metadata changes the meaning: that belongs into the message (docs/handlers.md).
+  it('is told the answer to its message: one that differs in metadata alone is the same request (case F2)', async () => {
+    principal = () => 'account-1';
+    const requestId = randomUUID();
+    const dryRun = await service.pay({ requestId, metadata: { 'dry-run': 'true' } });
+    const live = await service.pay({ requestId });
+    expect(live.bytes).toEqual(dryRun.bytes);
+    expect(live.trailers.get('idempotent-replayed')).toEqual(['true']);
+    expect(handled).toBe(1);
+  });
+
   it('is asked once per call, with the method, the metadata and the address', async () => {
     const asked: unknown[] = [];
     principal = ({ path, peer, metadata }) => {

@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { ServerInterceptingCall, type ServerInterceptor, Server, status } from '@grpc/grpc-js';
 import { PaymentsServiceService } from '../../src/gen/proto/payments/v1/payments';
 import { type AttemptService, payAndComplete, startAttemptService } from '../support/attempt-service';
 import { deferred } from '../support/deferred';
 import { until } from '../support/until';
+
+const KEY = randomUUID();
 
 describe('a call that another interceptor holds back once it is claimed (case J11)', () => {
   let held = deferred();
@@ -24,6 +27,7 @@ describe('a call that another interceptor holds back once it is claimed (case J1
 
   beforeAll(async () => {
     service = await startAttemptService({
+      policy: { enforcement: 'OBSERVE' },
       assemble: (idempotency, handlers) => {
         const server = new Server({ interceptors: [idempotency.interceptor, holding] });
         idempotency.addService(server, PaymentsServiceService, handlers);
@@ -53,6 +57,7 @@ describe('a call that another interceptor holds back once it is claimed (case J1
 
     expect((await paid).code).toBe(status.OK);
     expect(runs).toBe(1);
+    expect(service.events.filter(({ type }) => type === 'call')).toMatchObject([{ code: status.OK }]);
     await service.database.rows('TRUNCATE payments, idempotency_record');
   });
 
@@ -64,7 +69,7 @@ describe('a call that another interceptor holds back once it is claimed (case J1
       },
     });
     const hangUp = new AbortController();
-    const cut = service.pay({ signal: hangUp.signal });
+    const cut = service.pay({ requestId: KEY, signal: hangUp.signal });
     await held.promise;
     expect(await service.database.count('idempotency_record')).toBe(1);
 
@@ -73,9 +78,28 @@ describe('a call that another interceptor holds back once it is claimed (case J1
     expect((await cut).code).toBe(status.CANCELLED);
     await until('the key is given back', async () => (await service.database.count('idempotency_record')) === 0, 4_000);
     expect(service.events).toContainEqual(expect.objectContaining({ type: 'released' }));
+    // A keyed call has its line all the same (design 3.5).
+    const lines = service.events.filter(({ type }) => type === 'call');
+    expect(lines).toMatchObject([{ outcome: 'claimed', code: status.CANCELLED, requestId: KEY, scope: 'account-1' }]);
     letGo.resolve();
     await service.idempotency.idle();
     expect(runs).toBe(0);
     expect(await service.database.count('payments')).toBe(0);
+  });
+
+  it('and whose caller hangs up then has one line also where nothing was claimed for it', async () => {
+    service.handle({ createPayment: () => Promise.reject(new Error('not to be run')) });
+    const hangUp = new AbortController();
+    const cut = service.pay({ requestId: undefined, signal: hangUp.signal });
+    await held.promise;
+    hangUp.abort();
+    expect((await cut).code).toBe(status.CANCELLED);
+    await until('its line is there', async () => service.events.some(({ type }) => type === 'call'));
+    letGo.resolve();
+    await service.idempotency.idle();
+    expect(service.events).toMatchObject([
+      { type: 'admitted', outcome: 'missing_key' },
+      { type: 'call', outcome: 'missing_key', code: status.CANCELLED, observed: true },
+    ]);
   });
 });

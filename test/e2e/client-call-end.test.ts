@@ -1,4 +1,4 @@
-import { InterceptingCall, Metadata, status } from '@grpc/grpc-js';
+import { status } from '@grpc/grpc-js';
 import { type CallEnd, newRequestId } from '../../src/idempotency/index';
 import { newPayment } from '../support/new-payment';
 import { metadataOf } from '../support/scripted-server';
@@ -53,33 +53,14 @@ describe('how a payment call ended', () => {
 describe('the client of a foreign service', () => {
   const used = useShelf();
 
-  const withClient = async (
-    work: (shelf: ReturnType<ShelfInUse['connect']>) => Promise<void>,
-    change: Parameters<ShelfInUse['connect']>[0] = {},
-  ): Promise<void> => {
-    const shelf = used.connect(change);
+  const withClient = async (work: (shelf: ReturnType<ShelfInUse['connect']>) => Promise<void>): Promise<void> => {
+    const shelf = used.connect();
     try {
       await work(shelf);
     } finally {
       shelf.close();
     }
   };
-
-  /** An interceptor that never asks the server, such as a cache. */
-  const answerAtOnce = (): InterceptingCall =>
-    new InterceptingCall({
-      start: (_, listener) => {
-        listener?.onReceiveMessage?.({ shelf: 1 });
-        listener?.onReceiveStatus?.({ code: status.OK, details: '', metadata: new Metadata() });
-      },
-      sendMessage: () => undefined,
-      sendMessageWithContext: () => undefined,
-      halfClose: () => undefined,
-      startRead: () => undefined,
-      cancelWithStatus: () => undefined,
-      getPeer: () => '',
-      getAuthContext: () => null,
-    });
 
   it('sends what a key or the level allows as often as it takes, and says how often that was', async () => {
     await withClient(async (shelf) => {
@@ -115,14 +96,5 @@ describe('the client of a foreign service', () => {
       await shelf.findBook(BOOK, { onEnd: (end) => ends.push(end) });
       expect(ends).toMatchObject([{ replayed: false, expiresAt: undefined }]);
     });
-  });
-
-  it('resolves where an interceptor answers by itself, at once', async () => {
-    await withClient(
-      async (shelf) => {
-        expect(await shelf.findBook(BOOK)).toEqual({ shelf: 1 });
-      },
-      { interceptors: [answerAtOnce] },
-    );
   });
 });

@@ -44,6 +44,19 @@ test('an always-hanging server ends at the overall deadline, after as many attem
   expect(server.arrivals.length).toBeLessThanOrEqual(4);
 });
 
+test('an always-hanging server ends at an overall deadline of 2 s, with attempts of 300 ms', async () => {
+  const { server, client } = await setUp([hang], { attemptTimeoutMs: 300, timeoutMs: 2_000, maxAttempts: 10 });
+  const metadata = metadataOf({ 'request-id': newRequestId() });
+  const [{ error }, durationMs] = await timed(() => client.call(PATHS.unknown, { metadata }));
+  expect(error?.code).toBe(status.DEADLINE_EXCEEDED);
+  expect(durationMs).toBeGreaterThan(1_900);
+  expect(durationMs).toBeLessThan(2_400);
+  expect(server.arrivals.length).toBeGreaterThanOrEqual(6);
+  expect(server.arrivals.length).toBeLessThanOrEqual(7);
+  const keys = server.arrivals.map((arrival) => arrival.metadata.get('request-id').join());
+  expect(new Set(keys).size).toBe(1);
+});
+
 test('an always-failing server ends before the overall deadline when no wait fits any more', async () => {
   const options = {
     maxAttempts: 1_000,

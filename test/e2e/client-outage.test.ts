@@ -1,11 +1,19 @@
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { credentials, status } from '@grpc/grpc-js';
 import { descriptorSet } from '../../src/gen/descriptor-set';
 import { CHANNEL_OPTIONS } from '../../src/idempotency/client/channel-options';
 import { createClientInterceptor } from '../../src/idempotency/client/interceptor';
 import { loadPolicies } from '../../src/idempotency/policies/descriptor-set';
+import { type IdempotencyError, newRequestId } from '../../src/idempotency/index';
+import { createPaymentsClient } from '../../src/payments/payments-client';
 import { type AnsweringProcess, startAnsweringProcess } from '../support/answering-process';
+import { failureOf } from '../support/failure-of';
 import { countRetries, type EndedCall, meanAttempts, shareOkAtOnce, startCallers } from '../support/many-callers';
+import { newPayment } from '../support/new-payment';
+import { createTestDatabase, type TestDatabase } from '../support/postgres';
 import { rawClient } from '../support/scripted-server';
+import { startTestService, type TestService } from '../support/service';
 import { until } from '../support/until';
 
 const CALLERS = 200;
@@ -18,6 +26,37 @@ jest.setTimeout(OUTAGE_MS + 60_000);
 const servers: AnsweringProcess[] = [];
 afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.kill()));
+});
+
+/** The longest a call takes that says no time of its own, as documented. */
+const DEFAULT_TIMEOUT_MS = 30_000;
+
+/** A call without any time set, of a peer that accepts connections and never speaks; and how it ended. */
+interface BlackHoleCall {
+  readonly port: number;
+  readonly request: ReturnType<typeof newPayment>;
+  readonly requestId: string;
+  readonly ended: Promise<{ readonly error: IdempotencyError; readonly tookMs: number }>;
+}
+
+let blackHoleCall: BlackHoleCall;
+
+// It takes all of its time, and the outage below takes as long.
+beforeAll(async () => {
+  const sockets: Socket[] = [];
+  const blackHole = createServer((socket) => sockets.push(socket.on('error', () => socket.destroy())));
+  await new Promise<void>((resolve) => blackHole.listen(0, '127.0.0.1', resolve));
+  const { port } = blackHole.address() as AddressInfo;
+  const payments = createPaymentsClient(`127.0.0.1:${port}`, { credentials: credentials.createInsecure() });
+  const [request, requestId, startedAt] = [newPayment(), newRequestId(), performance.now()];
+  const ended = failureOf(payments.createPayment(request, { requestId })).then((error) => {
+    const tookMs = performance.now() - startedAt;
+    payments.close();
+    for (const socket of sockets) socket.destroy();
+    blackHole.close();
+    return { error, tookMs };
+  });
+  blackHoleCall = { port, request, requestId, ended };
 });
 
 async function prepare(port: number): Promise<AnsweringProcess> {
@@ -62,4 +101,35 @@ test('an outage of 30 s with 200 callers: few attempts in it, and each is OK at 
     ...calls.filter((call) => call.isOk && call.endedAt > endedAt).map((call) => call.endedAt),
   );
   expect(firstAnswerAt - endedAt).toBeLessThan(1_200 + TAKES_MS + 2_000);
+});
+
+// Case J4.
+describe('a call without any time set, of a peer that accepts connections and never speaks', () => {
+  let database: TestDatabase;
+  let service: TestService | undefined;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+  });
+
+  afterAll(async () => {
+    await service?.stop();
+    await database.drop();
+  });
+
+  it('ends after 30 s with its key, and is OK with one effect once a server speaks there', async () => {
+    const { port, request, requestId, ended } = blackHoleCall;
+    const { error, tookMs } = await ended;
+    expect(tookMs).toBeGreaterThan(DEFAULT_TIMEOUT_MS - 100);
+    expect(tookMs).toBeLessThan(DEFAULT_TIMEOUT_MS + 2_000);
+    expect(error).toMatchObject({ code: status.DEADLINE_EXCEEDED, outcomeUnknown: true, retriable: true, requestId });
+
+    const { connectionString } = database;
+    service = await startTestService({ connectionString, environment: { GRPC_PORT: String(port) } });
+    const payments = createPaymentsClient(`127.0.0.1:${port}`, { credentials: credentials.createInsecure() });
+    const { payment } = await payments.createPayment(request, { requestId });
+    payments.close();
+    expect(payment?.orderId).toBe(request.orderId);
+    expect(await database.count('payments')).toBe(1);
+  });
 });

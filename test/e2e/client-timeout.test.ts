@@ -56,6 +56,12 @@ describe('a client that stops waiting (design 4.7; case D3)', () => {
     for (const { error } of refusals) expect(error.reason).toBe('REQUEST_IN_PROGRESS');
     expect(await paymentsOf(database)).toEqual([answer.response?.payment.payment_id]);
     expect(await database.count("idempotency_record WHERE state = 'completed' AND attempt = 1")).toBe(1);
+    const metrics = await service.metrics();
+    const counted = (name: string, label: string) =>
+      new RegExp(`^${name}\\{.*grpc_method="CreatePayment",${label}\\} 1$`, 'm');
+    expect(metrics).toMatch(counted('idempotency_requests_total', 'outcome="claimed"'));
+    expect(metrics).toMatch(counted('idempotency_requests_total', 'outcome="replayed"'));
+    expect(metrics).toMatch(counted('idempotency_replays_total', 'grpc_code="OK"'));
   });
 
   it('at its deadline, and retries without a key what is declared to need none, pays twice', async () => {

@@ -4,6 +4,7 @@ import { type Answered, callUntilAnswered } from '../support/call-until-answered
 import { changedDescriptorSet } from '../support/descriptor-set';
 import { paymentRequest } from '../support/payment-requests';
 import { type OwnPostgres, startOwnPostgres } from '../support/postgres';
+import { processMetric } from '../support/process-metric';
 import { type ServiceProcess, startServiceProcess } from '../support/service-process';
 import { createStockClient, type StockCall, type StockClient } from '../support/stock-client';
 import { until } from '../support/until';
@@ -53,6 +54,8 @@ describe('a service under load whose database goes away, time and again', () => 
 
       expect((await client.call(createPayment())).code).toBe(status.UNAVAILABLE);
       const askedBefore = service.timesAsked();
+      const unavailable = () => processMetric(service, 'idempotency_requests_total', 'outcome="store_unavailable"');
+      const unavailableBefore = await unavailable();
       const whileAway = Array.from({ length: 10 }, createPayment);
       for (const answer of await Promise.all(whileAway.map((pay) => client.call(pay)))) {
         expect(answer).toMatchObject({ code: status.UNAVAILABLE, trailersOnly: true });
@@ -60,6 +63,8 @@ describe('a service under load whose database goes away, time and again', () => 
         expect(answer.error.retryDelayMs).toBeGreaterThan(0);
       }
       expect(service.timesAsked()).toBe(askedBefore);
+      // The metrics tell while the database is still away (case B4).
+      expect(await unavailable()).toBeGreaterThanOrEqual(unavailableBefore + whileAway.length);
       await database.startServer();
 
       const retried = await Promise.all(whileAway.map((pay) => callUntilAnswered(client, pay)));

@@ -21,11 +21,20 @@ describe('bytes assembled by hand, sent twice with one key', () => {
   /** A first request that pays, then another with its key; tells both and how many payments there are of the two. */
   async function sendTwice(first: Uint8Array, second: Uint8Array, secondClient = client) {
     const before = await used.database.count('payments');
+    const mismatchesBefore = await mismatches();
     const requestId = randomUUID();
     const paid = await client.send(CREATE_PAYMENT, first, requestId);
     expect(paid).toMatchObject({ code: status.OK, replayed: false });
     const again = await secondClient.send(CREATE_PAYMENT, second, requestId);
+    const told = again.reason === 'REQUEST_ID_REUSED' ? 1 : 0;
+    expect((await mismatches()) - mismatchesBefore).toBe(told);
     return { paid, again, payments: (await used.database.count('payments')) - before };
+  }
+
+  /** How many of them the service has counted so far. */
+  async function mismatches(): Promise<number> {
+    const series = /^idempotency_requests_total\{.*grpc_method="CreatePayment",outcome="mismatch"\} (\d+)$/m;
+    return Number(series.exec(await used.service.metrics())?.[1]);
   }
 
   const plain = ({ orderId, amount, currency, paymentMethod, metadata }: PaymentFields): Uint8Array =>

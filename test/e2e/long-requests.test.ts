@@ -32,6 +32,16 @@ describe('a request that is too long', () => {
     });
     expect(answer.code).toBe(status.INVALID_ARGUMENT);
     expect(answer.message).toContain('holds too many fields');
+    expect(used.service.lines.filter((line) => line['requestId'] === requestId)).toMatchObject([
+      {
+        level: 'warn',
+        msg: 'keyed call',
+        outcome: 'malformed_key',
+        code: 'InvalidArgument',
+        reason: 'REQUEST_UNREADABLE',
+      },
+    ]);
+    expect(await used.service.metrics()).toMatch(/^idempotency_requests_total\{.*outcome="malformed_key"\} 1$/m);
     expect(await used.database.count(`idempotency_record WHERE request_id = '${requestId}'`)).toBe(0);
   });
 });

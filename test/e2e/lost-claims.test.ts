@@ -134,7 +134,7 @@ describe('an attempt that loses its claim while its handler works (design 4.8)',
     expect(service.events).toContainEqual(
       expect.objectContaining({
         type: 'fault',
-        what: 'a claim could not be released and waits for the end of its lease',
+        what: 'a claim could not be released; it ends with its lease at the latest',
       }),
     );
     expect(await service.database.rows('SELECT state FROM idempotency_record')).toEqual([{ state: 'claimed' }]);

@@ -81,6 +81,17 @@ describe('a method whose policy observes (design 4.1, enforcement OBSERVE)', () 
     expect(await service.database.count('payments')).toBe(1);
   });
 
+  it('does not run a call again that was resent with a key which is none: it protects as little as no key', async () => {
+    const requestId = 'order-1';
+    expect((await service.pay({ requestId, metadata: { 'x-envoy-attempt-count': '1' } })).code).toBe(status.OK);
+    const resent = await service.pay({ requestId, metadata: { 'x-envoy-attempt-count': '2' } });
+    expect(resent).toMatchObject({ code: status.FAILED_PRECONDITION, error: { reason: 'KEYLESS_RETRY' } });
+    expect(await service.database.count('payments')).toBe(1);
+    expect(admitted().at(-1)).toEqual({
+      ...{ type: 'admitted', path: '/payments.v1.PaymentsService/CreatePayment', outcome: 'keyless_retry' },
+    });
+  });
+
   it('runs complete as a plain transaction: rolled back when it throws, and refused when a statement was swallowed', async () => {
     const keyless = { requestId: undefined };
     service.handle({

@@ -60,7 +60,13 @@ describe('how an attempt ends (design 4.8, cases D1 and D2)', () => {
     const second = await service.pay({ requestId });
     expect(second.code).toBe(status.OK);
     expect(second.trailers.get('idempotent-replayed')).toEqual([]);
+    for (let again = 1; again <= 2; again += 1) {
+      const retry = await service.pay({ requestId });
+      expect(retry).toMatchObject({ code: status.OK, bytes: second.bytes });
+      expect(retry.trailers.get('idempotent-replayed')).toEqual(['true']);
+    }
     expect(runs).toBe(2);
+    expect(service.events.filter(({ type }) => type === 'execution')).toHaveLength(2);
     expect(await service.database.count('payments')).toBe(1);
   });
 

@@ -224,6 +224,7 @@ describe('a refusal on the wire (design 3.3)', () => {
           expect(details.retryDelayMs).toBe(pushback);
           expect(pushback).toBeGreaterThanOrEqual(retry[0]);
           expect(pushback).toBeLessThanOrEqual(retry[1]);
+          expect(answer.message).toContain('retry with the same key');
         }
         // Never the key, never anything internal.
         expect(answer.message).not.toBe('');

@@ -39,6 +39,9 @@ describe('a process that is killed while its handler runs (design 4.6; case B1)'
     await database.drop();
   });
 
+  const ownerToken = async () =>
+    (await database.rows<{ token: string }>('SELECT owner_token::text AS token FROM idempotency_record'))[0]?.token;
+
   it('is succeeded by another one after its lease, not before, and the payment is made once', async () => {
     const [first, other] = [createStockClient(killed.grpcPort), createStockClient(second.grpcPort)];
     clients = [first, other];
@@ -50,6 +53,7 @@ describe('a process that is killed while its handler runs (design 4.6; case B1)'
     expect(await killed.exited).toBe('SIGKILL');
     expect((await lost).code).toBe(status.UNAVAILABLE);
     const before = await onlyRecord(database);
+    const tokenBefore = await ownerToken();
     const { answer, refusals } = await callUntilAnswered(other, pay);
     const after = await onlyRecord(database);
 
@@ -64,6 +68,9 @@ describe('a process that is killed while its handler runs (design 4.6; case B1)'
     // A takeover writes when its own lease ends, so the database itself says when it happened.
     const takenOverAtMs = after.leaseUntilMs - LEASE_MS;
     expect(takenOverAtMs).toBeGreaterThanOrEqual(before.leaseUntilMs);
+    // Soon after, too: its callers come every 50 ms.
+    expect(takenOverAtMs).toBeLessThan(before.leaseUntilMs + LEASE_MS);
+    expect(await ownerToken()).not.toBe(tokenBefore);
     expect(await database.count('payments')).toBe(1);
     expect(await processMetric(second, 'idempotency_takeovers_total')).toBe(1);
   });

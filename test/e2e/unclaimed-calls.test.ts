@@ -127,6 +127,12 @@ describe('a call without a key of a method of unknown level', () => {
     expect(answer.trailers.get('grpc-retry-pushback-ms')).toEqual(['-1']);
   });
 
+  it('that brings a key which is none is told what a key looks like, resent or not', async () => {
+    const metadata = { 'request-id': 'order-1', 'x-envoy-attempt-count': '2' };
+    const answer = await service.client.call({ ...CREATE, metadata });
+    expect(answer).toMatchObject({ code: status.INVALID_ARGUMENT, error: { reason: 'REQUEST_ID_MALFORMED' } });
+  });
+
   const first: readonly [string, string][] = [
     ['grpc-previous-rpc-attempts', '0'],
     ['x-envoy-attempt-count', '1'],
@@ -140,6 +146,64 @@ describe('a call without a key of a method of unknown level', () => {
       code: status.INVALID_ARGUMENT,
       error: { reason: 'REQUEST_ID_MISSING', violations: [{ field: 'request-id' }] },
     });
+  });
+});
+
+describe('a call of a method of unknown level that ignores keys', () => {
+  let service: AttemptService;
+
+  beforeAll(async () => {
+    service = await startAttemptService({
+      policy: { key: 'IGNORED' },
+      principal: ({ metadata }) => (metadata.get('stranger').length > 0 ? undefined : 'account-1'),
+    });
+  });
+
+  beforeEach(async () => {
+    service.handle({ createPayment: payAndComplete });
+    await service.database.rows('TRUNCATE payments');
+  });
+
+  afterAll(() => service.stop());
+
+  it.each([
+    [{ 'grpc-previous-rpc-attempts': '1' }],
+    [{ 'x-envoy-attempt-count': '2' }],
+    [{ 'x-envoy-attempt-count': '1, 2', 'request-id': '3f2b8c1e-5a6d-4e7f-8a9b-0c1d2e3f4a5b' }],
+  ])('that was resent on the way is not run, whether it brings a key or not: %o', async (metadata) => {
+    const answer = await service.client.call({ ...CREATE, metadata });
+
+    expect(answer).toMatchObject({ code: status.FAILED_PRECONDITION, error: { reason: 'KEYLESS_RETRY' } });
+    expect(answer.trailers.get('grpc-retry-pushback-ms')).toEqual(['-1']);
+    expect(answer.trailersOnly).toBe(true);
+    expect(answer.details).toContain('takes no key');
+    expect(await service.database.count('payments')).toBe(0);
+    expect(service.events).toMatchObject([
+      { type: 'admitted', outcome: 'keyless_retry' },
+      { type: 'call', outcome: 'keyless_retry', reason: 'KEYLESS_RETRY', scope: 'account-1' },
+    ]);
+  });
+
+  it('that was sent once runs, and nothing is told of it', async () => {
+    expect((await service.client.call(CREATE)).code).toBe(status.OK);
+    expect(await service.database.count('payments')).toBe(1);
+    expect(service.events).toEqual([]);
+  });
+
+  it('shares nothing with another one: without a key, and with an empty one, each runs (case G3)', async () => {
+    const metadata = (index: number) => (index % 2 === 0 ? { metadata: { 'request-id': '' } } : {});
+    const calls = Array.from({ length: 10 }, (_, index) => service.client.call({ ...CREATE, ...metadata(index) }));
+    const answers = await Promise.all(calls);
+    expect(answers.map(({ code }) => code)).toEqual(Array(10).fill(status.OK));
+    expect(new Set(answers.map(({ response }) => response?.payment.payment_id)).size).toBe(10);
+    expect(await service.database.count('payments')).toBe(10);
+    expect(await service.database.count('idempotency_record')).toBe(0);
+  });
+
+  it('by a stranger is told nothing of what becomes of retries', async () => {
+    const metadata = { stranger: 'yes', 'x-envoy-attempt-count': '2' };
+    const answer = await service.client.call({ ...CREATE, metadata });
+    expect(answer).toMatchObject({ code: status.UNAUTHENTICATED, error: { reason: 'PRINCIPAL_MISSING' } });
   });
 });
 

@@ -154,6 +154,40 @@ describe.each([
   });
 });
 
+describe('the claim of an attempt that failed', () => {
+  it('and could not be given back at once is given back a moment later, long before its lease is over', async () => {
+    let proxy: CommitProxy | undefined;
+    const service = await startAttemptService({
+      policy: { leaseMs: LEASE_MS },
+      route: async ({ connectionString }) => (proxy = await startCommitProxy(connectionString)).connectionString,
+    });
+    try {
+      const requestId = randomUUID();
+      service.handle({ createPayment: () => Promise.reject(new Error('broken')) });
+      const cut = proxy?.on(RELEASE_IF_HELD, 'cut before');
+      const startedAt = performance.now();
+      expect(await service.pay({ requestId })).toMatchObject({ code: status.INTERNAL });
+      expect(cut?.times()).toBe(1);
+      expect(service.events).toContainEqual(
+        expect.objectContaining({ what: 'a claim could not be released; it ends with its lease at the latest' }),
+      );
+
+      service.handle({ createPayment: payAndComplete });
+      const { answer } = await callUntilAnswered(service.client, {
+        ...{ method: 'CreatePayment', request: paymentRequest({ order_id: 'order-1' }), requestId },
+      });
+      expect(answer.code).toBe(status.OK);
+      expect(performance.now() - startedAt).toBeLessThan(LEASE_MS / 2);
+      expect(await service.database.rows('SELECT state, attempt FROM idempotency_record')).toEqual([
+        { state: 'completed', attempt: 1 },
+      ]);
+    } finally {
+      await service.stop();
+      proxy?.close();
+    }
+  });
+});
+
 describe('a store that freezes (case B4)', () => {
   it('runs nothing meanwhile, and every key pays once when it is back', async () => {
     let proxy: CommitProxy | undefined;

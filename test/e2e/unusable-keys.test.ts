@@ -87,7 +87,19 @@ describe('a key that cannot be used (design 4.2)', () => {
   });
 
   it('is counted by its reason', async () => {
+    const dated = async (days: number): Promise<string | undefined> => {
+      const requestId = datedKey(Date.now() + days * 86_400_000);
+      const answer = await used.client.call({ method: 'CreatePayment', request: paymentRequest(), requestId });
+      return answer.error.reason;
+    };
+    // Case I1: so long after that its record would be gone, had there been one.
+    expect(await dated(-30)).toBe('REQUEST_ID_EXPIRED');
+    expect(await dated(1)).toBe('REQUEST_ID_FROM_FUTURE');
+    await expectNothingHappened();
+
     const metrics = await used.service.metrics();
+    expect(metrics).toMatch(/^idempotency_requests_total\{.*outcome="expired_key"\} 1$/m);
+    expect(metrics).toMatch(/^idempotency_requests_total\{.*outcome="future_key"\} 1$/m);
     expect(metrics).toMatch(/^idempotency_requests_total\{.*outcome="missing_key"\} [1-9]/m);
     expect(metrics).toMatch(/^idempotency_requests_total\{.*outcome="malformed_key"\} [1-9]/m);
     expect(metrics).toMatch(/^payments_created_total 0$/m);

@@ -70,26 +70,26 @@ export const SERVER_CHECKS = [
   ]),
   ...checksOf('server/interceptor', [
     [
-      `!cancelled.signal.aborted || context === undefined || context.started || context.claimed === undefined`,
-      `context === undefined || context.started || context.claimed === undefined`,
+      `!cancelled.signal.aborted || context === undefined || context.started`,
+      `context === undefined || context.started`,
       'e2e/cancelled-before-start',
     ],
+    [`context === undefined || context.started`, `context === undefined`, 'e2e/client-timeout', 'e2e/after-the-commit'],
     [
-      `context.started || context.claimed === undefined`,
-      `context.claimed === undefined`,
-      'e2e/client-timeout',
-      'e2e/after-the-commit',
-    ],
-    [
-      `    releaseIfNotStarted();
+      `    endIfNotStarted();
   };`,
       `  };`,
       'e2e/delayed-claim',
     ],
     [
       `cancelled.abort(CALLER_GONE);
-          releaseIfNotStarted();`,
+          endIfNotStarted();`,
       `cancelled.abort(CALLER_GONE);`,
+      'e2e/cancelled-before-start',
+    ],
+    [
+      `report.ended(wireReply({ kind: 'status', error: refusals.callerGone() }), {});`,
+      ``,
       'e2e/cancelled-before-start',
     ],
     [`assertSendable(status.details ?? '', status.metadata ?? new Metadata());`, ``, 'e2e/long-resource'],

@@ -56,7 +56,7 @@ export interface AttemptServiceOptions {
   readonly database?: TestDatabase;
   /** Sizes of the pools of the service. Default: those of `connect`. */
   readonly pools?: { readonly businessPoolSize?: number; readonly storePoolSize?: number };
-  readonly server?: Pick<IdempotencyOptions<Tx>, 'mostAttempts' | 'mostWaiting'>;
+  readonly server?: Pick<IdempotencyOptions<Tx>, 'mostAttempts' | 'mostWaiting' | 'clientVersions'>;
   /** Serves RequestsService too. Default false. */
   readonly withRequests?: boolean;
   /** Listens after `events`; may throw. */

@@ -1,18 +1,11 @@
-import { Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import { type ServiceError, status } from '@grpc/grpc-js';
 import { callFailure, type FailedCall, type FailureReason } from '../../src/idempotency/client/call-failure';
 import { IdempotencyError, readCallFailure } from '../../src/idempotency/client/idempotency-error';
 import { stopStatus, type StoppedCall } from '../../src/idempotency/client/stop-status';
-import type { RefusalReason } from '../../src/idempotency/errors';
 import { STOP_REASONS } from '../../src/idempotency/events';
-import { refusalStatus } from '../../src/idempotency/wire/error-details';
 import { metadataOf } from '../support/scripted-server';
 
 const sent = (code: status) => ({ code, details: '', metadata: metadataOf({ 'content-type': 'application/grpc' }) });
-const madeHere = (code: status) => ({ code, details: '', metadata: new Metadata() });
-const refused = (reason: RefusalReason) => {
-  const { code, details, metadata } = refusalStatus({ reason, message: '' });
-  return { code, details, metadata };
-};
 
 const failureOf = (call: Partial<FailedCall>) =>
   callFailure({
@@ -20,60 +13,6 @@ const failureOf = (call: Partial<FailedCall>) =>
     ...{ maybeDoneBefore: false, mayBeSentTwice: true },
     ...call,
   });
-
-describe('whether the outcome is unknown', () => {
-  test.each<[status, boolean]>([
-    [status.CANCELLED, true],
-    [status.UNKNOWN, true],
-    [status.DEADLINE_EXCEEDED, true],
-    [status.INTERNAL, true],
-    [status.UNAVAILABLE, true],
-    [status.DATA_LOSS, true],
-    [42 as status, true],
-    [status.INVALID_ARGUMENT, false],
-    [status.NOT_FOUND, false],
-    [status.ALREADY_EXISTS, false],
-    [status.PERMISSION_DENIED, false],
-    [status.RESOURCE_EXHAUSTED, false],
-    [status.FAILED_PRECONDITION, false],
-    [status.ABORTED, false],
-    [status.OUT_OF_RANGE, false],
-    [status.UNIMPLEMENTED, false],
-    [status.UNAUTHENTICATED, false],
-  ])('after code %d of a server: %s', (code, expected) => {
-    expect(failureOf({ status: sent(code) }).outcomeUnknown).toBe(expected);
-    // After an earlier attempt that may have paid, a refusal of a later one says nothing of it.
-    expect(failureOf({ status: sent(code), maybeDoneBefore: true, attempts: 2 }).outcomeUnknown).toBe(true);
-    expect(failureOf({ status: sent(code), level: 'IDEMPOTENT' }).outcomeUnknown).toBe(expected);
-    expect(failureOf({ status: sent(code), level: 'NO_SIDE_EFFECTS' }).outcomeUnknown).toBe(false);
-    expect(failureOf({ status: sent(code), attempts: 0 }).outcomeUnknown).toBe(false);
-  });
-
-  test('an answer that is too large for this side hides what was done', () => {
-    expect(failureOf({ status: madeHere(status.RESOURCE_EXHAUSTED) }).outcomeUnknown).toBe(true);
-  });
-
-  test.each<[RefusalReason, boolean]>([
-    ['REQUEST_IN_PROGRESS', true],
-    ['CLAIM_LOST', true],
-    ['STORE_UNAVAILABLE', true],
-    ['REQUEST_ID_REUSED', false],
-    ['REQUEST_ID_EXPIRED', false],
-    ['RESPONSE_NOT_RECORDED', false],
-  ])('after %s: %s', (reason, expected) => {
-    expect(failureOf({ status: refused(reason) }).outcomeUnknown).toBe(expected);
-  });
-
-  test('what is read from the record tells of earlier attempts too, and nothing else does', () => {
-    const replayed = { ...sent(status.FAILED_PRECONDITION) };
-    replayed.metadata.set('idempotent-replayed', 'true');
-    const before = { maybeDoneBefore: true, attempts: 2 };
-    expect(failureOf({ ...before, status: replayed }).outcomeUnknown).toBe(false);
-    expect(failureOf({ ...before, status: refused('RESPONSE_NOT_RECORDED') }).outcomeUnknown).toBe(false);
-    expect(failureOf({ ...before, status: refused('REQUEST_ID_EXPIRED') }).outcomeUnknown).toBe(true);
-    expect(failureOf({ ...before, status: refused('PRINCIPAL_MISSING') }).outcomeUnknown).toBe(true);
-  });
-});
 
 test.each<[FailureReason, boolean]>([
   ['attempts', true],

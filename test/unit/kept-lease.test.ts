@@ -93,7 +93,7 @@ describe('the lease of one attempt, as its process knows it (design 4.7)', () =>
     lease.lose('something else');
 
     expect(lease.signal().aborted).toBe(true);
-    expect(String(lease.signal().reason)).toContain('another attempt has taken the claim over');
+    expect(String(lease.signal().reason)).toContain('somebody else has taken the claim');
     expect(lease.dueAtMs()).toBe(Infinity);
   });
 

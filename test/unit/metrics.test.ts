@@ -6,9 +6,9 @@ const CREATE = `/${SERVICE}/CreatePayment`;
 const CREATE_LABELS = `grpc_service="${SERVICE}",grpc_method="CreatePayment"`;
 
 const POLICIES = [
-  { service: SERVICE, method: 'CreatePayment', key: 'REQUIRED' },
-  { service: SERVICE, method: 'UpdatePayment', key: 'OPTIONAL' },
-  { service: SERVICE, method: 'GetPayment', key: 'IGNORED' },
+  { service: SERVICE, method: 'CreatePayment', key: 'REQUIRED', level: 'UNKNOWN' },
+  { service: SERVICE, method: 'UpdatePayment', key: 'OPTIONAL', level: 'IDEMPOTENT' },
+  { service: SERVICE, method: 'GetPayment', key: 'IGNORED', level: 'NO_SIDE_EFFECTS' },
 ] as const;
 
 let metrics: Metrics;
@@ -140,6 +140,27 @@ test('keys, scopes, texts and unheard-of methods add no series beyond a fixed fe
   // One outcome, one code, one fence, and one histogram of 14 buckets, +Inf, sum and count.
   expect(added).toHaveLength(1 + 1 + 1 + 17);
   expect(await metrics.registry.metrics()).not.toMatch(/key-|tenant-|order-|message |random/);
+});
+
+test('a mismatch is counted by its client, and one that is not known as any other', async () => {
+  const counted = createMetrics({ version: '1.2.3', policies: POLICIES, clientVersions: ['shop/1.4.2'] });
+  for (const clientVersion of ['shop/1.4.2', 'shop/1.4.2', 'other']) {
+    counted.onServerEvent({ type: 'admitted', path: CREATE, outcome: 'mismatch', clientVersion });
+  }
+  const text = await counted.registry.metrics();
+  expect(text).toContain(`idempotency_mismatches_total{${CREATE_LABELS},client_version="shop/1.4.2"} 2\n`);
+  expect(text).toContain(`idempotency_mismatches_total{${CREATE_LABELS},client_version="other"} 1\n`);
+});
+
+test('of a method of unknown level that takes no key, resent calls are counted alone', async () => {
+  const policy = { service: SERVICE, method: 'Wipe', key: 'IGNORED', level: 'UNKNOWN' } as const;
+  const { registry, onServerEvent } = createMetrics({ version: '1.2.3', policies: [policy] });
+  const wipe = { grpc_service: SERVICE, grpc_method: 'Wipe' };
+  onServerEvent({ type: 'admitted', path: `/${SERVICE}/Wipe`, outcome: 'keyless_retry' });
+  const series = (await registry.metrics()).split('\n').filter((line) => line.includes(wipe.grpc_method));
+  expect(series).toEqual([
+    `idempotency_requests_total{grpc_service="${SERVICE}",grpc_method="Wipe",outcome="keyless_retry"} 1`,
+  ]);
 });
 
 test('two processes in one, such as two servers of a test, do not share a number', async () => {

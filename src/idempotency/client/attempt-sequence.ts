@@ -1,4 +1,4 @@
-import { type InterceptorOptions, type Metadata, type NextCall, status } from '@grpc/grpc-js';
+import { type InterceptorOptions, type Metadata, type NextCall, status, type StatusObject } from '@grpc/grpc-js';
 import type { StopReason } from '../events';
 import type { Level } from '../policy';
 import { PREVIOUS_ATTEMPTS } from '../wire/metadata';
@@ -6,10 +6,11 @@ import { type Answer, Attempt, type AttemptOwner, localAnswer, type UnderlyingCa
 import { isOwnTimeout, neverLeft } from './attempt-timeout';
 import { type Deadline, deadlineIn, isParentCancelled, monotonicNow } from './call-deadline';
 import { readExpiry } from './call-end';
-import { type CallFailure, callFailure, type FailureReason, mayHideSuccess } from './call-failure';
+import { type CallFailure, callFailure, type FailureReason } from './call-failure';
 import { type CallKey, readCallKey } from './call-key';
 import type { CallLimits } from './call-limits';
 import type { ClientSettings } from './client-options';
+import { mayHideSuccess } from './hidden-success';
 import { keyLifetime } from './key-lifetime';
 import { decideRetry, mayBeSentTwice } from './retry-decision';
 import { stopStatus } from './stop-status';
@@ -67,13 +68,13 @@ export class AttemptSequence implements AttemptOwner {
   begin(): void {
     const { options, nextCall, limits, deadline } = this.call;
     if (isParentCancelled(options)) {
-      return this.fail(localAnswer(status.CANCELLED, 'Cancelled by parent call'), 'cancelled');
+      return this.fail(localAnswer(status.CANCELLED, 'Cancelled by parent call'), 'cancelled', BETWEEN_ATTEMPTS);
     }
     const now = monotonicNow();
     const remainingMs = deadline.remainingMs(now);
-    if (remainingMs <= 0) return this.stop('deadline', timeIsUp());
+    if (remainingMs <= 0) return this.stop('deadline', timeIsUp(), BETWEEN_ATTEMPTS);
     const keyRemainingMs = this.keyLifetime.remainingMs(now);
-    if (keyRemainingMs <= 0 && this.sent > 0) return this.stop('key_expired', timeIsUp());
+    if (keyRemainingMs <= 0 && this.sent > 0) return this.stop('key_expired', timeIsUp(), BETWEEN_ATTEMPTS);
     const attemptMs = this.mayBeSentTwice
       ? // An attempt may wait for a connection: it must not leave later than its key may. A call that begins with an old
         // key asks what became of it, which is the server's to say.
@@ -87,7 +88,8 @@ export class AttemptSequence implements AttemptOwner {
     } catch (error) {
       // A channel that was closed meanwhile throws, and nobody above a timer could catch it.
       const text = error instanceof Error ? error.message : String(error);
-      return this.stop('channel', localAnswer(status.INTERNAL, `The attempt could not be started: ${text}`));
+      const answer = localAnswer(status.INTERNAL, `The attempt could not be started: ${text}`);
+      return this.stop('channel', answer, BETWEEN_ATTEMPTS);
     }
     this.sent += 1;
     const isLast = attemptMs >= remainingMs;
@@ -100,7 +102,7 @@ export class AttemptSequence implements AttemptOwner {
     this.isCancelled = true;
     if (this.running !== undefined) return this.running.call.cancelWithStatus(code, details);
     clearTimeout(this.timer);
-    this.fail(localAnswer(code, details), 'cancelled');
+    this.fail(localAnswer(code, details), 'cancelled', BETWEEN_ATTEMPTS);
   }
 
   /** Where the running attempt goes; undefined between attempts. */
@@ -120,7 +122,7 @@ export class AttemptSequence implements AttemptOwner {
     const { settings, limits, deadline } = this.call;
     const { level, key } = this;
     const { retryBudget } = settings;
-    if (this.isCancelled) return this.fail(answer, 'cancelled');
+    if (this.isCancelled) return this.fail(answer, 'cancelled', answer.status);
     const ranOutOfTime = isOwnTimeout(answer.status, attempt.deadline);
     if (ranOutOfTime && !attempt.isLast && this.mayWaitOn() && neverLeft(answer.status)) {
       // It waited for a connection: that is not an attempt.
@@ -139,9 +141,9 @@ export class AttemptSequence implements AttemptOwner {
     const decision = decideRetry(facts, { ...settings, maxAttempts: limits.maxAttempts });
     switch (decision.kind) {
       case 'answer':
-        return this.fail(answer, 'answer');
+        return this.fail(answer, 'answer', answer.status);
       case 'stop':
-        return this.stop(decision.why, answer);
+        return this.stop(decision.why, answer, answer.status);
       case 'retry':
         retryBudget.spend();
         this.maybeDoneBefore ||= mayHideSuccess(answer.status);
@@ -164,26 +166,26 @@ export class AttemptSequence implements AttemptOwner {
   }
 
   /** Gives up with the last real error, or with `answer` where there was none. */
-  private stop(why: StopReason, answer: Answer): void {
-    if (this.sent === 0) return this.fail(answer, why);
+  private stop(why: StopReason, answer: Answer, lastAttempt: StatusObject | undefined): void {
+    if (this.sent === 0) return this.fail(answer, why, lastAttempt);
     const { key, call } = this;
     const { settings } = call;
     const real = this.lastReal ?? answer;
-    const failure = this.failureOf(answer, why);
+    const failure = this.failureOf(why, lastAttempt);
     const stopped = { ...failure, path: this.path, why, key, requestIdName: settings.requestIdName };
     settings.onEvent({ type: 'retry_refused', path: this.path, reason: why });
     call.finish({ ...real, status: stopStatus(real.status, stopped) }, failure);
   }
 
-  private fail(answer: Answer, why: FailureReason): void {
-    this.call.finish(answer, this.failureOf(answer, why));
+  private fail(answer: Answer, why: FailureReason, lastAttempt: StatusObject | undefined): void {
+    this.call.finish(answer, this.failureOf(why, lastAttempt));
   }
 
-  private failureOf({ status: last }: Answer, why: FailureReason): CallFailure {
+  private failureOf(why: FailureReason, lastAttempt: StatusObject | undefined): CallFailure {
     const { level, key, sent: attempts, maybeDoneBefore } = this;
     const requestId = key.kind === 'key' ? key.text : undefined;
     return callFailure({
-      ...{ level, requestId, attempts, why, status: last, maybeDoneBefore },
+      ...{ level, requestId, attempts, why, status: lastAttempt, maybeDoneBefore },
       mayBeSentTwice: this.mayBeSentTwice,
     });
   }
@@ -197,6 +199,9 @@ export class AttemptSequence implements AttemptOwner {
     return this.call.options.method_definition.path;
   }
 }
+
+/** In place of the last attempt's status: the status that the call ends with is none of an attempt. */
+const BETWEEN_ATTEMPTS = undefined;
 
 function timeIsUp(): Answer {
   return localAnswer(status.DEADLINE_EXCEEDED, 'Deadline exceeded');

@@ -1,10 +1,7 @@
-import { status, type StatusObject } from '@grpc/grpc-js';
-import { ERROR_DOMAIN } from '../errors';
+import type { StatusObject } from '@grpc/grpc-js';
 import type { StopReason } from '../events';
 import type { Level } from '../policy';
-import { readErrorDetails } from '../wire/error-details';
-import { readReplayed } from './call-end';
-import { hasNoHeaders } from './failure';
+import { isOfTheRecord, mayHideSuccess } from './hidden-success';
 
 /**
  * Why a call ended without success.
@@ -22,8 +19,9 @@ export interface CallFailure {
   readonly attempts: number;
   readonly why: FailureReason;
   /**
-   * Whether the call may have taken effect all the same. Never of a method without side effects. It errs on the side of
-   * true: what a server has not clearly said is unknown.
+   * Whether the call, or another one under its key, may have taken effect all the same: then it must not be done anew under
+   * a new key before that is found out. Never of a method without side effects. It errs on the side of true: what a server
+   * has not clearly said is unknown. What it means after each refusal is in `docs/clients.md`.
    */
   readonly outcomeUnknown: boolean;
   /** The key that was sent: ask again with this one. Undefined where there was none that can be used. */
@@ -39,9 +37,9 @@ export interface FailedCall {
   readonly requestId: string | undefined;
   readonly attempts: number;
   readonly why: FailureReason;
-  /** How the last attempt ended. */
-  readonly status: StatusObject;
-  /** Whether an attempt before the last one may have taken effect. */
+  /** How the last attempt ended; undefined where the call ended between two, and those before tell. */
+  readonly status: StatusObject | undefined;
+  /** Whether an attempt before that one may have taken effect. */
   readonly maybeDoneBefore: boolean;
   /** Whether level or key let the call be sent again. */
   readonly mayBeSentTwice: boolean;
@@ -49,8 +47,11 @@ export interface FailedCall {
 
 /** Says what is known of a call that failed. */
 export function callFailure(call: FailedCall): CallFailure {
-  const { attempts, why, requestId } = call;
-  const hidden = mayHideSuccess(call.status) || (call.maybeDoneBefore && !isOfTheRecord(call.status));
+  const { attempts, why, requestId, status } = call;
+  const hidden =
+    status === undefined
+      ? call.maybeDoneBefore
+      : mayHideSuccess(status) || (call.maybeDoneBefore && !isOfTheRecord(status));
   return {
     attempts,
     why,
@@ -58,44 +59,6 @@ export function callFailure(call: FailedCall): CallFailure {
     requestId,
     retriable: call.mayBeSentTwice && canEndOtherwise(why),
   };
-}
-
-/** Whether a failed attempt may have taken effect: all but those that the server clearly refused. */
-export function mayHideSuccess(failed: StatusObject): boolean {
-  switch (failed.code) {
-    case status.INVALID_ARGUMENT:
-    case status.NOT_FOUND:
-    case status.ALREADY_EXISTS:
-    case status.PERMISSION_DENIED:
-    case status.FAILED_PRECONDITION:
-    case status.OUT_OF_RANGE:
-    case status.UNIMPLEMENTED:
-    case status.UNAUTHENTICATED:
-      return false;
-    case status.ABORTED:
-      // Of the key that runs elsewhere nothing is known yet.
-      return readErrorDetails(failed.metadata).domain === ERROR_DOMAIN;
-    case status.RESOURCE_EXHAUSTED:
-      // This side says so too, of an answer that is too large for it.
-      return hasNoHeaders(failed);
-    case status.OK:
-    case status.CANCELLED:
-    case status.UNKNOWN:
-    case status.DEADLINE_EXCEEDED:
-    case status.INTERNAL:
-    case status.UNAVAILABLE:
-    case status.DATA_LOSS:
-      return true;
-    default:
-      return true;
-  }
-}
-
-/** Whether an error was read from the record of the key, so that it tells of earlier attempts too. */
-function isOfTheRecord({ metadata }: StatusObject): boolean {
-  if (readReplayed(metadata)) return true;
-  const { domain, reason } = readErrorDetails(metadata);
-  return domain === ERROR_DOMAIN && reason === 'RESPONSE_NOT_RECORDED';
 }
 
 function canEndOtherwise(why: FailureReason): boolean {

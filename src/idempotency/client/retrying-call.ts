@@ -100,7 +100,7 @@ export class RetryingCall implements UnderlyingCall, SequencedCall {
     const key = readCallKey(policy, this.metadata?.get(this.settings.requestIdName) ?? []);
     const level = policy?.level ?? 'UNKNOWN';
     const requestId = key.kind === 'key' ? key.text : undefined;
-    const nothingSent = { attempts: 0, status: answer.status, maybeDoneBefore: false, mayBeSentTwice: true };
+    const nothingSent = { attempts: 0, status: undefined, maybeDoneBefore: false, mayBeSentTwice: true };
     this.finish(answer, callFailure({ ...nothingSent, level, requestId, why }));
   }
 

@@ -1,4 +1,12 @@
-import { type CallOptions, type Client, Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import {
+  type CallOptions,
+  type Client,
+  type ClientUnaryCall,
+  Metadata,
+  type ServiceError,
+  status,
+  type StatusObject,
+} from '@grpc/grpc-js';
 import { quietListener } from '../quiet-listener';
 import { type CallEnd, readCallEnd } from './call-end';
 import type { CallFailure } from './call-failure';
@@ -55,24 +63,35 @@ export async function sendTypedCall(
     ...(attemptTimeoutMs === undefined ? {} : { [ATTEMPT_TIMEOUT_MS]: attemptTimeoutMs }),
   };
   return new Promise((resolve, reject) => {
-    const cancel = (): void => running.cancel();
+    const cancel = (): void => running?.cancel();
+    let running: ClientUnaryCall | undefined = undefined;
+    let isOver = false;
     let wasUnfit = false;
+    const tellEnd = (ended: StatusObject): void => {
+      if (onEnd !== undefined && !wasUnfit) quietListener(onEnd)(readCallEnd(ended, sentKey));
+    };
     const done = (error: ServiceError | null, response?: unknown): void => {
+      isOver = true;
       signal?.removeEventListener('abort', cancel);
-      if (error === null) return resolve(response);
-      const failure = readCallFailure(error) ?? unknownFailure(requestId);
-      wasUnfit = failure.why === 'unserializable';
+      const failure = error === null ? undefined : (readCallFailure(error) ?? unknownFailure(requestId));
+      wasUnfit = failure?.why === 'unserializable';
+      // An interceptor of the caller answered while the call was made: nobody could listen for its status.
+      if (running === undefined) tellEnd(error ?? okAtOnce());
+      if (error === null || failure === undefined) return resolve(response);
       reject(wasUnfit ? unfitRequest(method, error) : new IdempotencyError(error, failure));
     };
     const { path, responseDeserialize } = method;
-    const running = client.makeUnaryRequest(path, serialize, responseDeserialize, request, metadata, options, done);
-    if (onEnd !== undefined) {
-      running.on('status', (ended) => {
-        if (!wasUnfit) quietListener(onEnd)(readCallEnd(ended, sentKey));
-      });
-    }
-    signal?.addEventListener('abort', cancel, { once: true });
+    running = client.makeUnaryRequest(path, serialize, responseDeserialize, request, metadata, options, done);
+    if (isOver) return;
+    if (onEnd !== undefined) running.on('status', tellEnd);
+    if (signal?.aborted) running.cancel();
+    else signal?.addEventListener('abort', cancel, { once: true });
   });
+}
+
+/** All that is known of a success that came while the call was made. */
+function okAtOnce(): StatusObject {
+  return { code: status.OK, details: '', metadata: new Metadata() };
 }
 
 /** What is known where an interceptor of the caller answered, or made the status anew: nothing. */

@@ -1,15 +1,16 @@
 import type { Metadata } from '@grpc/grpc-js';
 import type { AdmissionOutcome } from '../events';
 import type { Refusal } from '../errors';
+import { UnreadableRequestError } from '../canonical-form';
 import { fingerprint } from '../fingerprint';
 import { type KeyReading, parseKey } from '../key';
 import type { MethodPolicy } from '../policy';
 import type { ClaimOutcome, ClaimRequest, HeldClaim, IdempotencyStore, NotKeptOutcome } from '../store/store';
-import { ENVOY_ATTEMPT, PREVIOUS_ATTEMPTS } from '../wire/metadata';
 import type { LeaseKeeper } from './lease-keeper';
 import type { RegeneratedKeys } from './regenerated-keys';
 import * as refusals from './refusals';
 import type { Reply } from './reply';
+import { isUnsafeResend } from './unsafe-resend';
 import { retryHintMs, type UsualDurations } from './usual-duration';
 import type { WaitingRoom } from './waiting-room';
 
@@ -86,14 +87,29 @@ export async function admit<Tx>(options: AdmissionOptions<Tx>, call: IncomingCal
   if (isFull(options)) {
     return { admission: refuse('store_unavailable', refusals.tooManyAttempts()), requestId: key.text, keyAgeMs };
   }
+  const content = contentOf(call);
+  if (content === undefined) {
+    const reply: Reply = { kind: 'status', error: refusals.unreadable(), reason: 'REQUEST_UNREADABLE' };
+    return { admission: { kind: 'refuse', outcome: 'malformed_key', reply }, requestId: key.text, keyAgeMs };
+  }
   const request: ClaimRequest = {
-    ...{ policy, scope, key, fingerprint: fingerprint(policy.request, call.request) },
+    ...{ policy, scope, key, fingerprint: content },
     message: policy.resume ? call.request : undefined,
   };
   const { outcome, askedAtMs, durationMs } = await claimOrWait(options, request, call);
   const admission = decide(options, outcome, request, askedAtMs);
   const isSuspect = outcome.kind === 'granted' && !outcome.takeover && options.regenerated.claimed(request);
   return { admission, requestId: key.text, keyAgeMs, claimed: { durationMs, outcome }, isSuspect };
+}
+
+/** The fingerprint of the request; undefined where it can't be compared with another one, so that nothing is claimed. */
+function contentOf({ policy, request }: IncomingCall): Buffer | undefined {
+  try {
+    return fingerprint(policy.request, request);
+  } catch (error) {
+    if (error instanceof UnreadableRequestError) return undefined;
+    throw error;
+  }
 }
 
 function isFull<Tx>({ leases, mostAttempts }: AdmissionOptions<Tx>): boolean {
@@ -132,13 +148,16 @@ function admitKeyless(
   name: string,
   { policy, metadata }: IncomingCall,
 ): Admission {
+  const resent = isUnsafeResend(policy, metadata)
+    ? refuse('keyless_retry', refusals.keylessRetry(name, policy.path))
+    : undefined;
   switch (reading.kind) {
     case 'malformed':
+      // Let through, a key that is none protects as little as no key.
+      if (policy.enforcement === 'OBSERVE' && resent !== undefined) return resent;
       return relaxable(policy, 'malformed_key', refusals.malformedKey(name, reading.description));
     case 'missing':
-      if (policy.level === 'UNKNOWN' && wasResent(metadata)) {
-        return refuse('keyless_retry', refusals.keylessRetry(name, policy.path));
-      }
+      if (resent !== undefined) return resent;
       // An empty key, or its binary twin, is somebody's attempt to send one.
       if (policy.key === 'REQUIRED' || metadata.get(name).length + metadata.get(`${name}-bin`).length > 0) {
         return relaxable(policy, 'missing_key', refusals.missingKey(name, policy.path));
@@ -155,17 +174,6 @@ function relaxable({ enforcement }: MethodPolicy, outcome: AdmissionOutcome, ref
 
 function refuse(outcome: AdmissionOutcome, refusal: Refusal): Admission {
   return { kind: 'refuse', outcome, reply: { kind: 'refuse', refusal } };
-}
-
-/** The largest number of an entry, 0 where there is none; several hops arrive joined with commas. */
-function countOf(metadata: Metadata, name: string): number {
-  const texts = metadata.get(name).flatMap((value) => String(value).split(','));
-  return Math.max(0, ...texts.map((text) => Number(text) || 0));
-}
-
-/** True when somebody on the way says that this is not the first time the call is sent. */
-function wasResent(metadata: Metadata): boolean {
-  return countOf(metadata, PREVIOUS_ATTEMPTS) > 0 || countOf(metadata, ENVOY_ATTEMPT) > 1;
 }
 
 function decide<Tx>(

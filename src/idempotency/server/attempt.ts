@@ -15,7 +15,10 @@ export interface Attempt<Tx, Response> {
   readonly scope: string;
   /** The caller's key; undefined for a method that ignores keys, or where the key was optional and left out. */
   readonly requestId: string | undefined;
-  /** Request metadata, to read. */
+  /**
+   * Request metadata, to read: of this attempt alone. It has no part in the fingerprint, so a call with other metadata is the
+   * same request and gets the recorded answer. What changes the effect, such as a dry run, belongs into the request message.
+   */
   readonly metadata: Metadata;
   /** When the caller stops waiting. It does not end the attempt: its answer is recorded for the retry. */
   readonly deadline: Date | undefined;

@@ -22,8 +22,16 @@ export interface CallReport {
   fault(what: string, error: unknown): void;
 }
 
-/** Reports a call of a method that takes keys; of others only faults are told. */
-export function createCallReport(policy: MethodPolicy, onEvent: ServerEventListener): CallReport {
+/**
+ * Reports a call of a method that takes keys; of others only faults are told.
+ *
+ * @param clientVersion which client sent it; asked where that matters
+ */
+export function createCallReport(
+  policy: MethodPolicy,
+  onEvent: ServerEventListener,
+  clientVersion?: () => string,
+): CallReport {
   const { path } = policy;
   const startedAt = performance.now();
   let line:
@@ -55,6 +63,7 @@ export function createCallReport(policy: MethodPolicy, onEvent: ServerEventListe
         type: 'admitted',
         path,
         outcome: admission.outcome,
+        ...(admission.outcome === 'mismatch' && clientVersion !== undefined ? { clientVersion: clientVersion() } : {}),
         ...('recordedCode' in admission ? { recordedCode: admission.recordedCode } : {}),
         ...(line.observed === undefined ? {} : { observed: true }),
         ...(keyAgeMs === undefined ? {} : { keyAgeMs }),

@@ -57,7 +57,7 @@ async function completeFor<Tx extends object, Response, R extends Response | Rej
   }
   const settled = await afterSettling(request, completion);
   if (settled.kind === 'committed' && held !== undefined) tellSize(policy, settled.answer, onEvent);
-  if (settled.kind === 'fenced') held?.lease.lose('another attempt has taken the claim over');
+  if (settled.kind === 'fenced') held?.lease.lose('somebody else has taken the claim');
   return settled;
 }
 

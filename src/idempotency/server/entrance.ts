@@ -1,7 +1,6 @@
-import { type Metadata, status } from '@grpc/grpc-js';
-import { UnreadableRequestError } from '../canonical-form';
-import { StatusError } from '../errors';
+import type { Metadata } from '@grpc/grpc-js';
 import type { MethodPolicy } from '../policy';
+import { parseKey } from '../key';
 import { type AdmissionOptions, admit } from './admission';
 import type { CallContext } from './call-context';
 import type { CallReport } from './call-report';
@@ -15,7 +14,8 @@ export interface CompleteCall {
   readonly metadata: Metadata;
   /** The request as it came over the wire. */
   readonly request: Buffer;
-  readonly identification: Identification;
+  /** Undefined where the caller has gone before it was known. */
+  readonly identification: Identification | undefined;
   readonly report: CallReport;
   /** When the caller stops waiting, epoch milliseconds; Infinity when never. */
   readonly deadlineMs: number;
@@ -36,19 +36,16 @@ export async function enter<Tx>(options: AdmissionOptions<Tx>, call: CompleteCal
   try {
     return await decide(options, call);
   } catch (error) {
-    if (error instanceof UnreadableRequestError) return turnedBack(wireReply({ kind: 'status', error: unreadable() }));
-    call.report.fault('the call could not be admitted', error);
-    return turnedBack(wireReply({ kind: 'fault' }));
+    const { identification, report } = call;
+    const scope = identification?.kind === 'identified' ? { scope: identification.scope } : {};
+    report.notAdmitted('store_unavailable', { ...scope, requestId: keyOf(options, call) });
+    return faulty(call, error);
   }
 }
 
 async function decide<Tx>(options: AdmissionOptions<Tx>, call: CompleteCall): Promise<Entrance> {
   const { identification, report } = call;
-  if (identification.kind === 'failed') throw identification.error;
-  if (identification.kind === 'unknown') {
-    report.unidentified();
-    return turnedBack(wireReply({ kind: 'refuse', refusal: refusals.principalMissing() }));
-  }
+  if (identification?.kind !== 'identified') return unidentified(options, call, identification);
   const { scope } = identification;
   const open = { scope, requestId: undefined, claimed: undefined, rebuild: undefined, report, started: false };
 
@@ -68,12 +65,31 @@ async function decide<Tx>(options: AdmissionOptions<Tx>, call: CompleteCall): Pr
   }
 }
 
-/** The decoder of the service may take it for a message, but it is more than may be compared. */
-function unreadable(): StatusError {
-  return new StatusError(
-    status.INVALID_ARGUMENT,
-    'the request is nested too deeply, holds too many fields, or is not a message of its type',
-  );
+/** Whose call it is is not known: nothing is looked up, and its line has what it says of its key. */
+function unidentified<Tx>(
+  options: AdmissionOptions<Tx>,
+  call: CompleteCall,
+  identification: Exclude<Identification, { kind: 'identified' }> | undefined,
+): Entrance {
+  call.report.notAdmitted('principal_missing', { requestId: keyOf(options, call) });
+  switch (identification?.kind) {
+    case 'unknown':
+      return turnedBack(wireReply({ kind: 'refuse', refusal: refusals.principalMissing() }));
+    case 'failed':
+      return faulty(call, identification.error);
+    case undefined:
+      return turnedBack(wireReply({ kind: 'status', error: refusals.callerGone() }));
+  }
+}
+
+function keyOf<Tx>({ requestIdName }: AdmissionOptions<Tx>, { policy, metadata }: CompleteCall): string | undefined {
+  const reading = parseKey(metadata.get(requestIdName), policy.keyFormat);
+  return reading.kind === 'key' ? reading.key.text : undefined;
+}
+
+function faulty({ report }: CompleteCall, error: unknown): Entrance {
+  report.fault('the call could not be admitted', error);
+  return turnedBack(wireReply({ kind: 'fault' }));
 }
 
 function turnedBack(reply: WireReply): Entrance {

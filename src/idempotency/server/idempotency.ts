@@ -13,6 +13,7 @@ import type { MethodHandler } from './handler';
 import { createLeaseKeeper } from './lease-keeper';
 import { createRegeneratedKeys } from './regenerated-keys';
 import { createRunningCalls } from './running-calls';
+import { createClientVersions } from './client-version';
 import { adaptService, type UnaryHandlers } from './service';
 import { createUsualDurations } from './usual-duration';
 import { createWaitingRoom } from './waiting-room';
@@ -34,6 +35,12 @@ export interface IdempotencyOptions<Tx> {
   readonly mostAttempts?: number;
   /** Most calls that wait at once for another's attempt, where a policy has `max_wait`. Default 1,000. */
   readonly mostWaiting?: number;
+  /**
+   * Clients, as the first word of their `user-agent` (`shop/1.4.2`; with grpc-js the channel option
+   * `grpc.primary_user_agent`), that mismatches are told by, at most 100: a release that encodes a request otherwise than the
+   * one before shows itself so. Default: none.
+   */
+  readonly clientVersions?: readonly string[];
 }
 
 /** A server's protection, in two parts that belong together. */
@@ -71,7 +78,11 @@ export interface Idempotency<Tx> {
   abandon(): Promise<void>;
 }
 
-/** Makes the protection of one server. */
+/**
+ * Makes the protection of one server.
+ *
+ * @throws RangeError that names `clientVersions` where they can't be what clients say
+ */
 export function createIdempotency<Tx extends object>(options: IdempotencyOptions<Tx>): Idempotency<Tx> {
   const { policies, store, principal, requestIdName = REQUEST_ID, mostAttempts = 1_000, mostWaiting = 1_000 } = options;
   const onEvent = quietListener(options.onEvent ?? warnOfFaults);
@@ -94,8 +105,9 @@ export function createIdempotency<Tx extends object>(options: IdempotencyOptions
     onEvent,
   };
   const regenerated = createRegeneratedKeys();
+  const clientVersions = createClientVersions(options.clientVersions ?? []);
   return {
-    interceptor: createServerInterceptor({ ...shared, principal, requestIdName, mostAttempts, regenerated }),
+    interceptor: createServerInterceptor({ ...shared, principal, requestIdName, mostAttempts, regenerated, clientVersions }),
     addService: (server, definition, handlers) => {
       const served = Object.entries(definition).filter(([name]) => handlers[name] !== undefined);
       assertServable(policies, [Object.fromEntries(served)]);

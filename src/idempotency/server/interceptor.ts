@@ -9,9 +9,11 @@ import type { MethodPolicy, PolicyRegistry } from '../policy';
 import type { AdmissionOptions } from './admission';
 import type { CallContext, CallContexts } from './call-context';
 import { type CallReport, createCallReport } from './call-report';
+import type { ClientVersions } from './client-version';
 import { enter } from './entrance';
 import { passThrough } from './pass-through';
 import { type Identification, identify, type Principal } from './principal';
+import * as refusals from './refusals';
 import { type WireReply, wireReply } from './reply';
 import type { RunningCalls } from './running-calls';
 import { assertSendable } from '../wire/header-block';
@@ -25,6 +27,7 @@ export interface InterceptorOptions<Tx> extends AdmissionOptions<Tx> {
   readonly contexts: CallContexts;
   readonly running: RunningCalls;
   readonly onEvent: ServerEventListener;
+  readonly clientVersions: ClientVersions;
 }
 
 /**
@@ -45,7 +48,7 @@ export function createServerInterceptor<Tx>(options: InterceptorOptions<Tx>): Se
     const unary = !method.requestStream && !method.responseStream;
     if (policy === undefined || !unary) return new ServerInterceptingCall(call);
     if (policy.key !== 'IGNORED') return interceptUnary(options, policy, call);
-    return passThrough(passing, policy.path, reportOf(policy), call);
+    return passThrough(passing, policy, reportOf(policy), call);
   };
 }
 
@@ -59,21 +62,23 @@ function interceptUnary<Tx>(
   call: ServerInterceptingCallInterface,
 ): ServerInterceptingCall {
   const { store, contexts } = options;
-  const report = createCallReport(policy, options.onEvent);
+  const report = createCallReport(policy, options.onEvent, () => options.clientVersions(metadata));
   let metadata = new Metadata();
   let identification: Identification | Promise<Identification>;
   let received: ReceivedRequest | undefined;
   let context: CallContext | undefined;
   const cancelled = new AbortController();
 
-  /** Once a call is cancelled grpc-js starts no handler, so nobody else would give the claim back. */
-  const releaseIfNotStarted = (): void => {
-    if (!cancelled.signal.aborted || context === undefined || context.started || context.claimed === undefined) return;
-    const { claim } = context.claimed;
+  /** Once a call is cancelled grpc-js starts no handler, so nobody else would tell its end or give the claim back. */
+  const endIfNotStarted = (): void => {
+    if (!cancelled.signal.aborted || context === undefined || context.started) return;
+    const { claimed } = context;
     context = undefined;
-    const released = store.releaseIfHeld(claim).then(
+    report.ended(wireReply({ kind: 'status', error: refusals.callerGone() }), {});
+    if (claimed === undefined) return;
+    const released = store.releaseIfHeld(claimed.claim).then(
       (held) => options.onEvent({ type: held ? 'released' : 'fenced', path: policy.path }),
-      (error: unknown) => report.fault('a claim could not be released and waits for the end of its lease', error),
+      (error: unknown) => report.fault('a claim could not be released; it ends with its lease at the latest', error),
     );
     options.running.track(released);
   };
@@ -81,8 +86,6 @@ function interceptUnary<Tx>(
   const admitOrTurnBack = async (request: Buffer, letThrough: () => void): Promise<void> => {
     const identified =
       identification instanceof Promise ? await unlessAborted(identification, cancelled.signal) : identification;
-    // The caller has gone before it was known who it is: nobody is to be told anything, and nothing to be done.
-    if (identified === undefined) return;
     const entrance = await enter(options, {
       ...{ policy, metadata, request, report, cancelled: cancelled.signal },
       identification: identified,
@@ -96,7 +99,7 @@ function interceptUnary<Tx>(
     context = entrance.context;
     contexts.set(metadata, context);
     letThrough();
-    releaseIfNotStarted();
+    endIfNotStarted();
   };
 
   return new ServerInterceptingCall(call, {
@@ -123,7 +126,7 @@ function interceptUnary<Tx>(
         onCancel: () => {
           // Told at the end of every call.
           cancelled.abort(CALLER_GONE);
-          releaseIfNotStarted();
+          endIfNotStarted();
         },
       }),
   });

@@ -147,7 +147,7 @@ export function createKeptLease(options: KeptLeaseOptions): KeptLease {
           renewAtMs = askedAtMs + leaseMs / RENEWALS_PER_LEASE;
           return;
         case 'lost':
-          return lose('another attempt has taken the claim over');
+          return lose('somebody else has taken the claim');
         case 'busy':
         case 'failed':
           renewAtMs = performance.now() + leaseMs / RETRIES_PER_LEASE;

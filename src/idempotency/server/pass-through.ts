@@ -1,43 +1,62 @@
-import { ServerInterceptingCall, type ServerInterceptingCallInterface } from '@grpc/grpc-js';
+import { Metadata, ServerInterceptingCall, type ServerInterceptingCallInterface } from '@grpc/grpc-js';
+import type { ServerEventListener } from '../events';
+import type { MethodPolicy } from '../policy';
 import type { CallContexts } from './call-context';
-import type { CallReport } from './call-report';
+import { type CallReport, createCallReport } from './call-report';
 import { type Identification, identify, type Principal } from './principal';
 import * as refusals from './refusals';
 import { type WireReply, wireReply } from './reply';
 import type { RunningCalls } from './running-calls';
 import { unlessAborted } from './unless-aborted';
+import { isUnsafeResend } from './unsafe-resend';
 import { ReceivedRequest } from './wire-messages';
+
+/** Until some has arrived; one for all, since this is the path of the reads. */
+const NO_METADATA = new Metadata();
 
 /** What letting calls through works with. */
 export interface PassThroughOptions {
   readonly principal: Principal;
   readonly contexts: CallContexts;
   readonly running: RunningCalls;
+  readonly onEvent: ServerEventListener;
   /** Answers a call that is not let through. */
   readonly send: (call: ServerInterceptingCallInterface, reply: WireReply, report: CallReport) => void;
 }
 
 /**
- * Lets the calls of a method that ignores keys through: the caller is identified, and nothing else is done. There is no
- * claim to give back, so a caller who hangs up only ends the wait for `principal`; where that gives no promise, nothing
- * waits.
+ * Lets the calls of a method that ignores keys through: the caller is identified, and nothing else is done, but that one
+ * of unknown level is not run for a call that was resent on the way (`KEYLESS_RETRY`). There is no claim to give back, so a
+ * caller who hangs up only ends the wait for `principal`; where that gives no promise, nothing waits.
  *
  * @param report tells of faults; the same for all calls of the method
  */
 export function passThrough(
-  { principal, contexts, running, send }: PassThroughOptions,
-  path: string,
+  { principal, contexts, running, onEvent, send }: PassThroughOptions,
+  policy: MethodPolicy,
   report: CallReport,
   call: ServerInterceptingCallInterface,
 ): ServerInterceptingCall {
   let identification: Identification | Promise<Identification> = { kind: 'unknown' };
-  let letThrough: (scope: string) => void = () => undefined;
+  let metadata = NO_METADATA;
   let gone: AbortController | undefined;
+
+  const refuseResend = (scope: string): void => {
+    const resent = createCallReport(policy, onEvent);
+    const reply = wireReply({ kind: 'refuse', refusal: refusals.ignoredKeyRetry(policy.path) });
+    resent.notAdmitted('keyless_retry', { scope });
+    resent.ended(reply, {});
+    send(call, reply, resent);
+  };
 
   const decide = (identified: Identification, pass: () => void): void => {
     switch (identified.kind) {
       case 'identified':
-        letThrough(identified.scope);
+        if (isUnsafeResend(policy, metadata)) return refuseResend(identified.scope);
+        contexts.set(metadata, {
+          ...{ scope: identified.scope, requestId: undefined, claimed: undefined, rebuild: undefined },
+          ...{ report, started: false },
+        });
         return pass();
       case 'unknown':
         return send(call, wireReply({ kind: 'refuse', refusal: refusals.principalMissing() }), report);
@@ -50,12 +69,9 @@ export function passThrough(
   return new ServerInterceptingCall(call, {
     start: (next) =>
       next({
-        onReceiveMetadata: (metadata, pass) => {
-          identification = identify(principal, path, metadata, call);
-          letThrough = (scope) =>
-            contexts.set(metadata, {
-              ...{ scope, requestId: undefined, claimed: undefined, rebuild: undefined, report, started: false },
-            });
+        onReceiveMetadata: (arrived, pass) => {
+          metadata = arrived;
+          identification = identify(principal, policy.path, metadata, call);
           pass(metadata);
         },
         onReceiveMessage: (message: unknown, pass) => {

@@ -1,8 +1,9 @@
 /** The words of every refusal: what happened, and what to do. Never the key, never anything internal. */
 
-import type { Refusal } from '../errors';
+import { status } from '@grpc/grpc-js';
+import { type Refusal, StatusError } from '../errors';
 
-/** How soon a caller whose attempt was overtaken is asked to come back. */
+/** How soon a caller whose attempt lost its claim is asked to come back. */
 const CLAIM_LOST_RETRY_MS = 500;
 /** How soon a caller is asked to come back when the store could not be reached. */
 const UNAVAILABLE_RETRY_MS = 1_000;
@@ -29,8 +30,28 @@ export function malformedKey(name: string, description: string): Refusal {
 export function keylessRetry(name: string, path: string): Refusal {
   return {
     reason: 'KEYLESS_RETRY',
-    message: `${path} was resent without metadata '${name}' and might run twice: send a key, or switch these retries off`,
+    message: `${path} was resent without a usable key in metadata '${name}' and might run twice: send a key, or switch these retries off`,
   };
+}
+
+/** As {@link keylessRetry}, of a method whose policy ignores keys. */
+export function ignoredKeyRetry(path: string): Refusal {
+  return {
+    reason: 'KEYLESS_RETRY',
+    message: `${path} takes no key, was resent and might run twice: switch these retries off, or let its policy take keys`,
+  };
+}
+
+/**
+ * No refusal of keys: the decoder of the service may take it for a message, but it is more than may be compared with
+ * another one. Nothing is recorded.
+ */
+export function unreadable(): StatusError {
+  return new StatusError(
+    status.INVALID_ARGUMENT,
+    'the request is nested too deeply, holds too many fields, or is not a message of its type, and nothing was done: ' +
+      'send it in smaller parts, or encoded as its type says',
+  );
 }
 
 /** The key's date lies ahead of the database clock. */
@@ -77,11 +98,14 @@ export function responseNotRecorded(resource: string | undefined): Refusal {
   };
 }
 
-/** This attempt was overtaken, and the one that did so has not answered yet. */
+/**
+ * The claim of this attempt went to another one after its lease, was given up at a shutdown, or was freed by an operator;
+ * no answer is recorded yet. What it completed was rolled back, what it stored in steps is resumed.
+ */
 export function claimLost(): Refusal {
   return {
     reason: 'CLAIM_LOST',
-    message: 'this attempt took longer than its lease and changed nothing: retry with the same key for the answer',
+    message: 'this attempt lost its claim before an answer was recorded: retry with the same key for the answer',
     retryAfterMs: CLAIM_LOST_RETRY_MS,
   };
 }
@@ -123,6 +147,11 @@ export function tooManyAttempts(): Refusal {
     message: 'this process runs as many attempts as it may: retry with the same key',
     retryAfterMs: UNAVAILABLE_RETRY_MS,
   };
+}
+
+/** Nobody is told, but the log: its caller stopped waiting before a handler was started. */
+export function callerGone(): StatusError {
+  return new StatusError(status.CANCELLED, 'the caller has stopped waiting');
 }
 
 /** Nobody knows whose call it is. */

@@ -30,6 +30,8 @@ export type Reply =
       readonly replayed?: boolean;
       readonly expiresAt?: Date;
       readonly retryAfterMs?: number;
+      /** For the log: what was wrong, where no handler has said so. */
+      readonly reason?: 'REQUEST_UNREADABLE';
     }
   /** Something broke; the caller gets a fixed text. */
   | { readonly kind: 'fault' };
@@ -76,7 +78,8 @@ export function wireReply(reply: Reply): WireReply {
     case 'status': {
       const status = statusErrorStatus(reply.error, reply.retryAfterMs);
       mark(status.metadata, reply);
-      return { status, response: undefined, reason: bounded(reply.error.info?.reason), error: reply.error };
+      const reason = reply.reason ?? bounded(reply.error.info?.reason);
+      return { status, response: undefined, reason, error: reply.error };
     }
     case 'fault':
       return {

@@ -239,7 +239,7 @@ async function release<Tx, Request, Response>(
     onEvent({ type: released ? kept : 'fenced', path });
     return { kind: released ? 'given_back' : 'overtaken' };
   } catch (error) {
-    report(run, 'a claim could not be released and waits for the end of its lease', error);
+    report(run, 'a claim could not be released; it ends with its lease at the latest', error);
     return { kind: 'unknown' };
   }
 }

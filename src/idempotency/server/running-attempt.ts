@@ -154,7 +154,7 @@ export function startAttempt<Tx extends object, Response>(
     if (held === undefined || ending.kind !== 'not_completed') return;
     try {
       if (await store.publishIfHeld(held.lease.claim(), resource)) return;
-      held.lease.lose('another attempt has taken the claim over');
+      held.lease.lose('somebody else has taken the claim');
       onEvent({ type: 'fenced', path: policy.path });
     } catch (error) {
       onEvent({ type: 'fault', path: policy.path, what: 'a resource could not be published', error });

@@ -23,6 +23,9 @@ export const PREVIOUS_ATTEMPTS = 'grpc-previous-rpc-attempts';
 /** Request metadata of Envoy: which attempt this is, from 1. */
 export const ENVOY_ATTEMPT = 'x-envoy-attempt-count';
 
+/** Request metadata: the program that calls, and below it the library that does so for it. */
+export const USER_AGENT = 'user-agent';
+
 /** Trailer with a serialized google.rpc.Status. */
 export const STATUS_DETAILS = 'grpc-status-details-bin';
 

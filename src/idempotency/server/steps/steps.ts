@@ -44,7 +44,7 @@ export function createSteps<Tx extends object>(options: StepsOptions<Tx>): Steps
   const { lease, request } = held;
 
   const lost = (): CompletionFailedError => {
-    lease.lose('another attempt has taken the claim over');
+    lease.lose('somebody else has taken the claim');
     onEnding({ kind: 'fenced' });
     return new CompletionFailedError('the claim was lost; the step was rolled back');
   };
@@ -141,7 +141,7 @@ export function createSteps<Tx extends object>(options: StepsOptions<Tx>): Steps
       // Nobody sends what it knows to be another's: two that send at once rely on the other side alone.
       if (lease.signal().aborted) throw lost();
       const key = derivedKeyOf({ scope: request.scope, path: policy.path, key: request.key }, name);
-      const value = await work(key, { deadline, signal: lease.signal() });
+      const value = await work(key, { deadline, signal: lease.signal(), attempt: lease.claim().attempt });
       const result = encodeResult(name, value);
       journal.note(name, result);
       return decodeValue(result) as Value;
