@@ -7,6 +7,7 @@ import {
   createPromiseClient,
   IdempotencyError,
   loadPolicies,
+  readErrorDetails,
   StatusError,
 } from '../idempotency/index';
 import type { Authorization, Authorizer, NetworkCallContext } from './authorizer';
@@ -88,12 +89,16 @@ function decisionOf(authorization: {
   throw unclear();
 }
 
-/** An error that another request may change is UNAVAILABLE to our caller. Any other is a fault, for a person to look at. */
+/**
+ * An error that another request may change is UNAVAILABLE to our caller. Any other is a fault, for a person to look at; so is a
+ * key that the network knows from another request: ours are derived, and no retry makes them agree.
+ */
 async function clearly<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   try {
     return await ask();
   } catch (error) {
-    if (error instanceof IdempotencyError && (error.outcomeUnknown || error.retriable)) {
+    const isMixedUp = error instanceof IdempotencyError && readErrorDetails(error.metadata).reason === 'REQUEST_ID_REUSED';
+    if (error instanceof IdempotencyError && !isMixedUp && (error.outcomeUnknown || error.retriable)) {
       // For the log: our caller is not told.
       throw Object.assign(unclear(), { cause: error });
     }

@@ -110,13 +110,17 @@ describe('a method whose answers are rebuilt for every replay (design 4.8, recor
     expect(runs).toBe(1);
   });
 
-  it('tells what a rebuild throws on purpose, and the record stays', async () => {
+  it('tells a rebuild that refuses as an answer that was not kept: the request was carried out (case D5)', async () => {
     const requestId = randomUUID();
     const first = await service.pay({ requestId });
     await service.database.rows('TRUNCATE payments');
     const replay = await service.pay({ requestId });
-    expect(replay).toMatchObject({ code: status.NOT_FOUND, details: 'the payment is gone' });
-    // Nothing was run, and whoever reads this can tell (case D5).
+    expect(replay.error).toMatchObject({ reason: 'RESPONSE_NOT_RECORDED' });
+    expect(replay.error.metadata.get('resource')).toMatch(/^payments\//);
+    expect(service.events).toContainEqual(
+      expect.objectContaining({ type: 'fault', what: 'a recorded answer could not be rebuilt' }),
+    );
+    // Nothing was run, and whoever reads this can tell.
     expect(replay.trailers.get('idempotent-replayed')).toEqual(['true']);
     expect(replay.trailers.get('idempotency-expires-at')).toEqual(first.trailers.get('idempotency-expires-at'));
     expect(await stored()).toHaveLength(1);
@@ -212,9 +216,19 @@ describe('a method whose answers are rebuilt for every replay (design 4.8, recor
     expect(await service.database.count('payments')).toBe(1);
   });
 
+  it('tells a rebuild that asks to come again as that', async () => {
+    const requestId = randomUUID();
+    await service.pay({ requestId });
+    rebuild = () => Promise.reject(new StatusError(status.UNAVAILABLE, 'the archive is away'));
+    expect(await service.pay({ requestId })).toMatchObject({
+      code: status.UNAVAILABLE,
+      details: 'the archive is away',
+    });
+  });
+
   it('tells an overtaken attempt of a failed rebuild as any other', async () => {
     rebuild = () => Promise.reject(new StatusError(status.NOT_FOUND, 'the payment is gone'));
-    expect(await payOvertaken()).toMatchObject({ code: status.NOT_FOUND, details: 'the payment is gone' });
+    expect((await payOvertaken()).error).toMatchObject({ reason: 'RESPONSE_NOT_RECORDED' });
 
     await service.database.rows('TRUNCATE payments, idempotency_record');
     runs = 0;

@@ -101,7 +101,7 @@ describe('the log', () => {
     const [requestId, order] = [randomUUID(), { order_id: 'order-in-progress', currency: 'NOK' }];
     await pay(requestId, order);
     const [line] = linesOf(requestId);
-    expect(line).toMatchObject({ level: 'info', code: 'Aborted', reason: 'BUSY' });
+    expect(line).toMatchObject({ code: 'Unavailable', reason: 'BUSY' });
     expect(line).not.toHaveProperty('err');
   });
 

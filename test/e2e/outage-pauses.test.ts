@@ -137,7 +137,10 @@ describe('an outage of the other side, past a recovery point', () => {
       expect(await pauseSeconds()).toBe(0);
     }
     failWith(() => new StatusError(status.FAILED_PRECONDITION, 'not like this'));
-    expect(await pay()).toMatchObject({ code: status.FAILED_PRECONDITION });
+    expect(await pay()).toMatchObject({
+      code: status.UNAVAILABLE,
+      details: expect.stringMatching(/^not like this/) as unknown,
+    });
     expect(await pauseSeconds()).toBe(0);
     // Each of them counts.
     expect(await onlyRecord(service.database)).toMatchObject({ state: 'claimed', attempt: 4 });

@@ -220,6 +220,21 @@ describe('phases and effects (design 4.10)', () => {
     expect(service.events.filter(({ type }) => type === 'parked')).toHaveLength(1);
   });
 
+  it('a refusal that is thrown past a recovery point is no refusal to its caller', async () => {
+    const requestId = randomUUID();
+    service.handle({
+      createPayment: async (_, attempt) => {
+        await attempt.phase('draft', async () => 1, { begins: 'charge' });
+        await attempt.effect('charge', async () => 1);
+        throw new StatusError(status.FAILED_PRECONDITION, 'not now');
+      },
+    });
+    expect(await service.pay({ requestId })).toMatchObject({
+      code: status.UNAVAILABLE,
+      details: 'not now (the request is half finished and goes on: retry with the same key)',
+    });
+  });
+
   it('a later attempt does not complete past an effect that has begun', async () => {
     const requestId = randomUUID();
     let attempts = 0;

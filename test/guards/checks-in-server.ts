@@ -185,7 +185,12 @@ export const SERVER_CHECKS = [
     [`const released = isHalfFinished`, `const released = (false as boolean)`, 'e2e/outage-pauses'],
     [`if (error instanceof StatusError) return { kind: 'status', error };`, ``, 'e2e/outcomes', 'e2e/handler-faults'],
   ]),
+  ...checksOf('server/half-finished-error', [
+    [`if (OPEN.has(code)) return error;`, `return error;`, 'e2e/phases'],
+    [`if (OPEN.has(code)) return error;`, ``, 'e2e/phases', 'e2e/outage-pauses'],
+  ]),
   ...checksOf('server/replay', [
+    [`if (isLater) return`, `if (error instanceof StatusError) return`, 'e2e/compact'],
     [`if (rebuild === undefined || resource === undefined || code`, `if (code`, 'e2e/large-answers'],
     [` || code !== (status.OK as number)) {`, `) {`, 'e2e/compact', 'e2e/large-answers'],
   ]),

@@ -135,7 +135,7 @@ export const STORE_CHECKS = [
   ...checksOf('store/postgres-store', [
     [`for (const ownerToken of doubtful) giveBack({ ...placeOf(request), ownerToken });`, ``, 'store/late-claims'],
     [`if (said.kind === 'granted') doubtful.delete(said.claim.ownerToken);`, ``, 'store/late-claims'],
-    [`        giveBack(claim);\n`, ``, 'store/late-claims'],
+    [`for (const claim of claims) giveBack(claim);`, ``, 'store/late-claims'],
   ]),
   ...checksOf('store/insert-claim', [
     [`if (!provesRollback(error)) for`, `if (false as boolean) for`, 'store/late-claims', 'store/claim-retries'],

@@ -1,7 +1,7 @@
 import type { SqlClient } from '../../src/idempotency/index';
 import { INSERT_CLAIM, TAKE_OVER_IF_EXPIRED } from '../../src/idempotency/store/sql/claim';
 import { LOOK_UP } from '../../src/idempotency/store/sql/look-up';
-import { RELEASE_IF_HELD } from '../../src/idempotency/store/sql/lease';
+import { END_LEASES_IF_HELD, RELEASE_IF_HELD } from '../../src/idempotency/store/sql/lease';
 import { claimRequest } from '../support/claim-requests';
 import { connectionTerminated, postgresCause, statementError } from '../support/database-errors';
 import { deferred } from '../support/deferred';
@@ -144,6 +144,20 @@ describe('a claim whose statement arrives after its call has gone on (design 4.8
     await isFree(other);
     expect(await opened.record(kept)).toMatchObject({ state: 'claimed' });
   });
+
+  it.each(['endLeasesIfHeld', 'pauseIfHeld'] as const)(
+    'has its lease ended later where %s could not do so',
+    async (end) => {
+      const request = claimRequest();
+      const store = await opened.open({ records: fated(new Map([[END_LEASES_IF_HELD, ['lost']]])).records });
+      const held = await claim(store, request);
+      expect(await store.recordStepIfHeld(held, { recoveryPoint: 'charge#begun', results: Buffer.from('[]') })).toBe(
+        true,
+      );
+      await expect(end === 'pauseIfHeld' ? store.pauseIfHeld(held) : store.endLeasesIfHeld([held])).rejects.toThrow();
+      await until('somebody can go on', async () => (await opened.store.claim(request)).kind === 'granted');
+    },
+  );
 
   it('is given back later where it could not be at once', async () => {
     const request = claimRequest();

@@ -107,7 +107,14 @@ export function createIdempotency<Tx extends object>(options: IdempotencyOptions
   const regenerated = createRegeneratedKeys();
   const clientVersions = createClientVersions(options.clientVersions ?? []);
   return {
-    interceptor: createServerInterceptor({ ...shared, principal, requestIdName, mostAttempts, regenerated, clientVersions }),
+    interceptor: createServerInterceptor({
+      ...shared,
+      principal,
+      requestIdName,
+      mostAttempts,
+      regenerated,
+      clientVersions,
+    }),
     addService: (server, definition, handlers) => {
       const served = Object.entries(definition).filter(([name]) => handlers[name] !== undefined);
       assertServable(policies, [Object.fromEntries(served)]);

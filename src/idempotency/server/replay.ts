@@ -26,8 +26,12 @@ export async function replay(
     const answer = { code, message: '', response: await rebuild(resource), trailers: undefined };
     return { kind: 'answer', answer, replayed: true, expiresAt };
   } catch (error) {
-    if (error instanceof StatusError) return { kind: 'status', error, replayed: true, expiresAt };
+    // Come again: it says nothing of what was done.
+    const isLater = error instanceof StatusError && error.code === status.UNAVAILABLE;
+    if (isLater) return { kind: 'status', error, replayed: true, expiresAt };
     onFault('a recorded answer could not be rebuilt', error);
-    return { kind: 'fault' };
+    if (!(error instanceof StatusError)) return { kind: 'fault' };
+    // A refusal would be taken for one of the request, which was carried out.
+    return { kind: 'refuse', refusal: refusals.responseNotRecorded(resource), replayed: true, expiresAt };
   }
 }

@@ -5,6 +5,7 @@ import type { MethodPolicy } from '../policy';
 import type { IdempotencyStore, RecordedAnswer } from '../store/store';
 import { answerOf } from './answer';
 import type { Attempt } from './attempt';
+import { halfFinishedError } from './half-finished-error';
 import type { Handler, Rebuild } from './handler';
 import * as refusals from './refusals';
 import { replay } from './replay';
@@ -151,11 +152,14 @@ async function failedReply<Tx, Request, Response>(
 /** An attempt that nobody has overtaken failed: its failure is the answer, to this caller alone. */
 function ownFailureReply<Tx, Request, Response>(
   run: Run<Tx, Request, Response>,
-  { isDetached }: LeftBehind,
+  { isDetached, isHalfFinished }: LeftBehind,
   result: HandlerResult<Response>,
   ended: WithoutAnswer,
 ): Reply {
   if (ended.kind === 'never_committed') return { kind: 'refuse', refusal: refusals.storeUnavailable() };
+  if (isHalfFinished && result.kind === 'threw' && result.error instanceof StatusError) {
+    return { kind: 'status', error: halfFinishedError(result.error) };
+  }
   if (result.kind === 'threw') return failureReply(run, result.error);
   if (ended.kind === 'failed') return failureReply(run, ended.error, isDetached ? UNRECORDED : SWALLOWED);
   report(run, TEACHING, undefined);

@@ -12,7 +12,7 @@ import { countStranded, findHalfFinished } from './half-finished';
 import { createClaimInserts, type NewClaim } from './insert-claim';
 import { judge } from './judge';
 import { endLeasesIfHeld, pauseIfHeld, publishIfHeld, releaseIfHeld, renewIfHeld, stillRunning } from './leases';
-import type { ClaimOutcome, TakeoverOutcome } from './outcomes';
+import type { ClaimOutcome, HeldClaim, TakeoverOutcome } from './outcomes';
 import { registerMethods } from './methods';
 import { readRecord } from './read-record';
 import { readStatus } from './read-status';
@@ -75,6 +75,16 @@ export async function openPostgresStore<Tx extends SqlClient>(
     }
   };
 
+  /** What can't be given back now is later: its key would be blocked to the end of its lease. */
+  const orGiveBack = async <Result>(claims: readonly HeldClaim[], giving: Promise<Result>): Promise<Result> => {
+    try {
+      return await giving;
+    } catch (error) {
+      for (const claim of claims) giveBack(claim);
+      throw error;
+    }
+  };
+
   return {
     claim: (request) => claimOrSay(request, claimKey),
 
@@ -115,9 +125,9 @@ export async function openPostgresStore<Tx extends SqlClient>(
 
     renewIfHeld: (renewals) => renewIfHeld(records, renewals),
 
-    endLeasesIfHeld: (claims) => endLeasesIfHeld(records, claims),
+    endLeasesIfHeld: (claims) => orGiveBack(claims, endLeasesIfHeld(records, claims)),
 
-    pauseIfHeld: (claim) => pauseIfHeld(records, claim),
+    pauseIfHeld: (claim) => orGiveBack([claim], pauseIfHeld(records, claim)),
 
     publishIfHeld: (claim, resource) => publishIfHeld(records, claim, resource),
 
@@ -130,13 +140,6 @@ export async function openPostgresStore<Tx extends SqlClient>(
 
     takeOverHalfFinished: (request) => claimOrSay(request, takeOverHalfFinished),
 
-    releaseIfHeld: async (claim) => {
-      try {
-        return await releaseIfHeld(records, claim);
-      } catch (error) {
-        giveBack(claim);
-        throw error;
-      }
-    },
+    releaseIfHeld: (claim) => orGiveBack([claim], releaseIfHeld(records, claim)),
   };
 }

@@ -100,7 +100,7 @@ export interface IdempotencyStore<Tx> {
   takeOverHalfFinished(request: ClaimRequest): Promise<TakeoverOutcome>;
   /**
    * Gives the key back, or, once a step is recorded, ends the lease only. False when the claim was no longer held. Rejects
-   * when the store can't do so now; it is then tried again in the background for a while.
+   * when the store can't do so now, like the others that end a lease; it is then tried again in the background.
    */
   releaseIfHeld(claim: HeldClaim): Promise<boolean>;
 }

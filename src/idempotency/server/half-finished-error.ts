@@ -1,0 +1,20 @@
+import { status } from '@grpc/grpc-js';
+import { StatusError } from '../errors';
+
+/** What leaves open to a caller whether its request was carried out. */
+const OPEN: ReadonlySet<number> = new Set([
+  ...[status.UNAVAILABLE, status.DEADLINE_EXCEEDED, status.CANCELLED],
+  ...[status.UNKNOWN, status.INTERNAL, status.DATA_LOSS],
+]);
+
+/**
+ * What the caller of a half-finished request is told of an error that its handler threw on purpose. A refusal would say
+ * that nothing was done, nor will be: but the steps stay, and a retry or the completer resumes them, so the caller might do
+ * the same again under another key. It is UNAVAILABLE instead, with the text and the reason of the handler.
+ */
+export function halfFinishedError(error: StatusError): StatusError {
+  const { code, details, violations, info } = error;
+  if (OPEN.has(code)) return error;
+  const text = `${details} (the request is half finished and goes on: retry with the same key)`;
+  return new StatusError(status.UNAVAILABLE, text, violations, info);
+}
