@@ -97,12 +97,12 @@ describe('the log', () => {
     expect(broke[0]?.['err']).toContain('the bank hung up');
   });
 
-  it('tells the reason of a refusal by the handler, and no more, since nothing broke', async () => {
+  it('tells the reason of a refusal that its handler threw past a recovery point, and what it was', async () => {
     const [requestId, order] = [randomUUID(), { order_id: 'order-in-progress', currency: 'NOK' }];
     await pay(requestId, order);
     const [line] = linesOf(requestId);
     expect(line).toMatchObject({ code: 'Unavailable', reason: 'BUSY' });
-    expect(line).not.toHaveProperty('err');
+    expect(line?.['err']).toContain('ABORTED: ask later');
   });
 
   it('tells why a request was refused for good, and again whenever that is replayed', async () => {

@@ -16,5 +16,6 @@ export function halfFinishedError(error: StatusError): StatusError {
   const { code, details, violations, info } = error;
   if (OPEN.has(code)) return error;
   const text = `${details} (the request is half finished and goes on: retry with the same key)`;
-  return new StatusError(status.UNAVAILABLE, text, violations, info);
+  // For the log.
+  return Object.assign(new StatusError(status.UNAVAILABLE, text, violations, info), { cause: error });
 }
