@@ -1,5 +1,11 @@
 import { status } from '@grpc/grpc-js';
-import { type AbsentKey, hasUsedUpItsAttempts, type RecordedStep, type SeenRecord } from '../idempotency/index';
+import {
+  type AbsentKey,
+  hasOutlivedItsRetention,
+  hasUsedUpItsAttempts,
+  type RecordedStep,
+  type SeenRecord,
+} from '../idempotency/index';
 
 /** One line each, whatever a scope or a resource is called; and nothing that a terminal would obey. */
 export function oneLine(text: string): string {
@@ -105,9 +111,11 @@ function statusText({ code, isAnswerKept, state }: SeenRecord): string | undefin
 export function nextStep(record: SeenRecord): string {
   const { state, leaseLeftMs, recoveryPoint, isRequestKept, keptAt } = record;
   if (keptAt !== undefined) return KEPT;
+  const isHeld = state === 'claimed' && leaseLeftMs > 0;
+  if (!isHeld && (state === 'claimed' || state === 'parked') && hasOutlivedItsRetention(record)) return OUTLIVED;
   switch (state) {
     case 'claimed':
-      if (leaseLeftMs > 0) {
+      if (isHeld) {
         const why = record.pausedUntil === undefined ? 'if it is stuck' : 'if the outage is over';
         return `wait: a retry with the same key gets its answer; ${why}: ${commandFor('release', record)} --end-lease`;
       }
@@ -146,6 +154,11 @@ export function expiredFate({ isDated, expiresAt }: SeenRecord): string {
 export const KEPT =
   'its day was dropped: its key is never run again, so it can be neither resumed nor released. Ask the other side, by the ' +
   'keys of its effects, what was done, and settle it there; grpc-idempotency reconcile does so for payments';
+
+/** What is done about an undated record that was half finished for longer than its key is kept. */
+export const OUTLIVED =
+  'it was half finished for longer than its key is kept, so its effects may be done again: it can be neither resumed nor released. ' +
+  'Ask the other side, by the keys of its effects, what was done, and settle it there; grpc-idempotency reconcile does so for payments';
 
 /** What a key without a record means. */
 export function absenceText(absent: AbsentKey): string {

@@ -3,7 +3,7 @@ import { status } from '@grpc/grpc-js';
 import { releaseRefusal, releaseSeen, type SeenRecord } from '../idempotency/index';
 import type { Command } from './command';
 import { changeRecord } from './record-command';
-import { expiredFate, holderText, KEPT, resumption, spanOf } from './record-text';
+import { expiredFate, holderText, KEPT, OUTLIVED, resumption, spanOf } from './record-text';
 import { CHANGE_OPTIONS, readChangeWords } from './record-words';
 
 /** `release`: frees a request that waits for a person, or whose owner is gone, so that the next attempt goes on. */
@@ -48,6 +48,8 @@ function refusalText(record: SeenRecord, terms: { readonly endLease: boolean }):
       return `its answer was removed: ${expiredFate(record)}`;
     case 'kept':
       return KEPT;
+    case 'outlived':
+      return OUTLIVED;
   }
 }
 

@@ -103,16 +103,11 @@ export const STORE_CHECKS = [
       'store/claim-retries',
     ],
     [`if (found.leaseLeftMs > 0) return { ...found, kind: 'in_progress' };`, ``, 'store/claim'],
-    [
-      `row.recoveryPoint !== null && row.attempt >= lastAttempt(row)`,
-      `row.attempt >= lastAttempt(row)`,
-      'store/guards-look-ups',
-    ],
-    [
-      `row.recoveryPoint !== null && row.attempt >= lastAttempt(row)`,
-      `row.recoveryPoint !== null`,
-      'store/guards-look-ups',
-    ],
+    [`row.recoveryPoint !== null && row.attempt >= last)`, `row.attempt >= last)`, 'store/guards-look-ups'],
+    [`row.recoveryPoint !== null && row.attempt >= last)`, `row.recoveryPoint !== null)`, 'store/guards-look-ups'],
+    [`hasOutlivedRetention(row, request) ? 1 : lastAttempt(row)`, `lastAttempt(row)`, 'store/guards-look-ups'],
+    [`return key.dated === undefined && ageMs`, `return ageMs`, 'store/guards-look-ups'],
+    [`ageMs > policy.retentionMs`, `ageMs > 0`, 'store/guards-look-ups'],
     [`return MOST_ATTEMPTS + startedBy(results) - 1;`, `return MOST_ATTEMPTS;`, 'e2e/unstarted-attempts'],
   ]),
   ...checksOf('store/settle', [
@@ -136,6 +131,11 @@ export const STORE_CHECKS = [
     [`for (const ownerToken of doubtful) giveBack({ ...placeOf(request), ownerToken });`, ``, 'store/late-claims'],
     [`if (said.kind === 'granted') doubtful.delete(said.claim.ownerToken);`, ``, 'store/late-claims'],
     [`for (const claim of claims) giveBack(claim);`, ``, 'store/late-claims'],
+    [`isolationLevel = 'ReadCommitted' }`, `isolationLevel }`, 'e2e/default-isolation'],
+  ]),
+  ...checksOf('store/operator', [
+    [`if (isDated || recoveryPoint`, `if (recoveryPoint`, 'store/operator-changes', 'e2e/operator-commands'],
+    [`return since.getTime() + ageMs > expiresAt.getTime();`, `return true;`, 'store/operator-changes'],
   ]),
   ...checksOf('store/insert-claim', [
     [`if (!provesRollback(error)) for`, `if (false as boolean) for`, 'store/late-claims', 'store/claim-retries'],

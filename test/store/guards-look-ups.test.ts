@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { SqlClient } from '../../src/idempotency/index';
+import { createDays, type SqlClient } from '../../src/idempotency/index';
 import { TAKE_OVER_IF_EXPIRED } from '../../src/idempotency/store/sql/claim';
 import { TAKE_TOKEN_AWAY_IF_HELD } from '../../src/idempotency/store/sql/settle';
-import { claimRequest } from '../support/claim-requests';
+import { claimRequest, datedKey } from '../support/claim-requests';
 import { connectionTerminated } from '../support/database-errors';
 import { claim, idOf, openTestStore, type TestStore } from '../support/store';
 
@@ -11,6 +11,7 @@ describe('what a look-up tells, and what a claim makes of it', () => {
 
   beforeAll(async () => {
     opened = await openTestStore();
+    await createDays(opened.connections.store);
   });
 
   afterAll(() => opened.close());
@@ -83,5 +84,26 @@ describe('what a look-up tells, and what a claim makes of it', () => {
     expect(await opened.store.claim(request)).toMatchObject({ kind: 'granted', claim: { attempt: 10 } });
     await set(request, 'lease_until = now()');
     expect(await opened.store.claim(request)).toMatchObject({ kind: 'parked' });
+  });
+
+  it.each([
+    ['parked at once where it is undated: the other side may have forgotten the keys of its effects', {}, 'parked'],
+    ['resumed where it is dated: it goes with its day', { requestId: datedKey(Date.now()) }, 'granted'],
+  ])('what is half finished for longer than its key is kept is %s (design 4.10)', async (_, options, kind) => {
+    const request = claimRequest(options);
+    await claim(opened.store, request);
+    const begun = `lease_until = now(), recovery_point = 'charge#begun', results = '\\x5b5d'`;
+    const { retentionMs } = request.policy;
+    await set(request, `${begun}, created_at = now() - ${retentionMs - 60_000} * interval '1 millisecond'`);
+    expect(await opened.store.claim(request)).toMatchObject({ kind: 'granted' });
+    await set(request, `${begun}, created_at = now() - ${retentionMs + 1} * interval '1 millisecond'`);
+    expect(await opened.store.claim(request)).toMatchObject({ kind });
+  });
+
+  it('what is claimed and has no step runs, however old it is', async () => {
+    const request = claimRequest();
+    await claim(opened.store, request);
+    await set(request, `lease_until = now(), created_at = now() - interval '99 days'`);
+    expect(await opened.store.claim(request)).toMatchObject({ kind: 'granted', takeover: true });
   });
 });

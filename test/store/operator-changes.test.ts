@@ -38,6 +38,17 @@ describe('releasing', () => {
     expect(await opened.store.claim(request)).toMatchObject({ kind: 'parked' });
   });
 
+  it('refuses what was half finished for longer than its undated key is kept: the next call would park it again', async () => {
+    const request = await opened.parked();
+    await opened.change(request, `created_at = now() - ${request.policy.retentionMs + 1} * interval '1 millisecond'`);
+    for (const state of ['parked', 'claimed']) {
+      await opened.change(request, `state = '${state}', lease_until = now()`);
+      expect(releaseRefusal(await opened.one(request), { endLease: false })).toBe('outlived');
+    }
+    await opened.change(request, `created_at = now()`);
+    expect(releaseRefusal(await opened.one(request), { endLease: false })).toBeUndefined();
+  });
+
   it('frees a parked request for the completer, where the request is kept', async () => {
     const request = await opened.parked();
     const waiting = async () =>

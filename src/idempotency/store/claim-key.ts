@@ -6,7 +6,7 @@ import { isLockTimeout, isLostConnection, isSerializationFailure } from './datab
 import { doubting, type InsertedClaim, type NewClaim } from './insert-claim';
 import { expiry, judge, type RecordRow } from './judge';
 import type { NaturalBatch } from './natural-batch';
-import type { ClaimOutcome, TakeoverOutcome } from './outcomes';
+import type { ClaimOutcome, ClaimRequest, TakeoverOutcome } from './outcomes';
 import { readRecord } from './read-record';
 import { TAKE_OVER_IF_EXPIRED } from './sql/claim';
 import { parkIfExhausted } from './steps';
@@ -85,8 +85,9 @@ async function takeOverOrSay(
     case 'claimed': {
       if (claim.doubtful.has(row.ownerToken)) return granted(claim, row, row.attempt > 1);
       if (found.leaseLeftMs > 0) return { ...found, kind: 'in_progress' };
-      if (row.recoveryPoint !== null && row.attempt >= lastAttempt(row)) {
-        const parked = await parkIfExhausted(context.records, claim, row.ownerToken, lastAttempt(row));
+      const last = hasOutlivedRetention(row, request) ? 1 : lastAttempt(row);
+      if (row.recoveryPoint !== null && row.attempt >= last) {
+        const parked = await parkIfExhausted(context.records, claim, row.ownerToken, last);
         return parked ? { kind: 'parked', now: true } : 'missed';
       }
       const taken = await takeOverIfExpired(context.records, claim, row.ownerToken);
@@ -99,6 +100,14 @@ async function takeOverOrSay(
     case 'parked':
       return found;
   }
+}
+
+/**
+ * Whether an undated record is older than its key is kept: whom it asked outside may have forgotten the keys of its effects
+ * by now, and would do them again. Dated ones go with their day.
+ */
+function hasOutlivedRetention({ ageMs }: RecordRow, { key, policy }: ClaimRequest): boolean {
+  return key.dated === undefined && ageMs > policy.retentionMs;
 }
 
 /** The attempts that died before the first step was stored are not counted: nobody was charged by them. */

@@ -4,7 +4,7 @@ import { statusErrorStatus } from '../wire/error-details';
 import { columnText, recordTrailers } from '../wire/recorded-trailers';
 import type { SqlClient } from './database';
 import { isLockTimeout, isSerializationFailure } from './database-error';
-import type { SeenRecord } from './operator';
+import { hasOutlivedItsRetention, type SeenRecord } from './operator';
 import { EXPIRE_IF_COMPLETED, FREE_IF_PARKED, REFUSE_IF_UNFINISHED, TAKE_CLAIM_AWAY } from './sql/operator';
 
 /** Who changes a record, as `ada`; kept with it, for people. */
@@ -28,7 +28,9 @@ export type ReleaseRefusal =
   | 'completed'
   | 'expired'
   /** Its day was dropped: its key is never run again. */
-  | 'kept';
+  | 'kept'
+  /** It was half finished for longer than its key is kept, and would be parked again. */
+  | 'outlived';
 
 /** Why a record is not made a tombstone. */
 export type ExpireRefusal =
@@ -52,9 +54,9 @@ export function releaseRefusal(
   if (record.keptAt !== undefined) return 'kept';
   switch (record.state) {
     case 'parked':
-      return undefined;
     case 'claimed':
-      return record.leaseLeftMs > 0 && !endLease ? 'running' : undefined;
+      if (record.state === 'claimed' && record.leaseLeftMs > 0 && !endLease) return 'running';
+      return hasOutlivedItsRetention(record) ? 'outlived' : undefined;
     case 'completed':
     case 'expired':
       return record.state;

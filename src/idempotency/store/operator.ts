@@ -132,6 +132,15 @@ export function hasUsedUpItsAttempts({ state, recoveryPoint, attempt, startedBy 
   return state === 'claimed' && recoveryPoint !== undefined && attempt - startedBy + 1 >= MOST_ATTEMPTS;
 }
 
+/**
+ * Whether an undated record is half finished for longer than its key is kept: it is parked, not resumed, since whom it asked
+ * outside may have forgotten the keys of its effects.
+ */
+export function hasOutlivedItsRetention({ isDated, recoveryPoint, since, ageMs, expiresAt }: SeenRecord): boolean {
+  if (isDated || recoveryPoint === undefined || expiresAt === undefined) return false;
+  return since.getTime() + ageMs > expiresAt.getTime();
+}
+
 /** The key under which a record was claimed. */
 function recordedKey({ requestId }: SeenRow): RequestKey {
   const reading = parseKey([requestId], 'OPAQUE');

@@ -99,11 +99,12 @@ export async function openPostgresStore<Tx extends SqlClient>(
 
     stillRunning: (places) => stillRunning(records, places),
 
-    transaction: (work, { maxWaitMs, timeoutMs, isolationLevel }, isIdle) =>
+    // Said always (design 4.8): in one of a stricter level, such as a database may have by default, who waited for a lock goes
+    // on with what there was before.
+    transaction: (work, { maxWaitMs, timeoutMs, isolationLevel = 'ReadCommitted' }, isIdle) =>
       business.$transaction(work, {
-        ...{ maxWait: maxWaitMs, timeout: timeoutMs },
+        ...{ maxWait: maxWaitMs, timeout: timeoutMs, isolationLevel },
         ...(isIdle === undefined ? {} : { isIdle }),
-        ...(isolationLevel === undefined ? {} : { isolationLevel }),
       }),
 
     completeIfHeld: (tx, claim, answer, terms) => completeIfHeld(tx, claim, answer, terms),
