@@ -47,6 +47,7 @@ import type { Authorizer } from './payments/authorizer';
 import { createRefundDelivery } from './payments/deliver-refund';
 import { createNetworkAuthorizer } from './payments/network-authorizer';
 import { createPaymentsService } from './payments/payments-service';
+import { refundTermsOf } from './payments/refund-event';
 import { createReceiptDelivery } from './receipts/deliver-receipt';
 import { createReceiptsClient } from './receipts/receipts-client';
 import { FINDING_KINDS } from './reconciliation/findings';
@@ -279,7 +280,7 @@ interface Carrying {
 /** Carries the outbox to those it is for; undefined where that is nobody. */
 function startRelay({ deliver, database, onEvent, onStop }: Carrying): Relay | undefined {
   if (deliver === 'nobody') return undefined;
-  const relay = createRelay({ client: database.business, deliver, onEvent });
+  const relay = createRelay({ client: database.business, deliver, onEvent, termsOf: refundTermsOf });
   relay.start();
   onStop(async () => {
     await endsWithin(RELAY_STOPS_WITHIN_MS, relay.stop());

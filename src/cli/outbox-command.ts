@@ -3,6 +3,7 @@ import { readConfig } from '../config';
 import { connect } from '../database/connect';
 import type { SqlClient } from '../idempotency/index';
 import { listUndelivered, requeueAll, requeueEvent, type UndeliveredEvent } from '../outbox/requeue';
+import { refundTermsOf } from '../payments/refund-event';
 import { type Command, type CommandContext, EXIT, type ExitCode, UsageError } from './command';
 import { withDatabase } from './command-database';
 import { MAYBE_MORE, readLimit } from './read-limit';
@@ -75,7 +76,7 @@ function lineOf({ id, state, type, aggregateType, aggregateId, attempts, ageMs, 
 
 function requeue(print: CommandContext['print'], eventId: string, newId: boolean): Work {
   return async (client) => {
-    const outcome = await requeueEvent(client, eventId, { newId });
+    const outcome = await requeueEvent(client, eventId, { newId, termsOf: refundTermsOf });
     switch (outcome.kind) {
       case 'requeued':
         print(`requeued ${outcome.id}${newId ? `, which was ${eventId}` : ''}`);
@@ -95,7 +96,7 @@ function requeue(print: CommandContext['print'], eventId: string, newId: boolean
 
 function requeueParked(print: CommandContext['print']): Work {
   return async (client) => {
-    const { requeued, tooOld } = await requeueAll(client);
+    const { requeued, tooOld } = await requeueAll(client, { termsOf: refundTermsOf });
     print(`requeued ${requeued} parked events`);
     if (tooOld > 0) print(`left ${tooOld} whose id their consumer would refuse as expired; requeue them one by one`);
     return tooOld === 0 ? EXIT.ok : EXIT.refused;

@@ -1,7 +1,7 @@
 import { endsWithin } from '../ends-within';
 import { markDeliveredIfHeld, parkIfHeld, postponeIfHeld, type TakenEvent } from './queue';
 import type { ParkReason } from './relay-events';
-import type { RelaySettings } from './relay-options';
+import { giveUpAfterMsOf, maxAttemptsOf, type RelaySettings } from './relay-options';
 
 /** How one event fared. `fenced`: it is with another relay now. */
 export type DeliveryOutcome = 'delivered' | 'failed' | 'parked' | 'fenced';
@@ -15,9 +15,10 @@ const MAX_ERROR_LENGTH = 500;
  * @throws what the database says when the outcome can't be noted; then the lease of the event ends
  */
 export async function deliverAndMark(settings: RelaySettings, event: TakenEvent): Promise<DeliveryOutcome> {
-  const { client, maxAttempts, giveUpAfterMs } = settings;
-  if (event.takenAtMs - madeAtMs(event.id) > giveUpAfterMs) {
-    return park(settings, event, 'too_old', false, new Error('too old: its consumer would refuse it as expired'));
+  const { client } = settings;
+  if (event.takenAtMs - madeAtMs(event.id) > giveUpAfterMsOf(settings, event.type)) {
+    const error = new Error('too old: its consumer would refuse it as expired, or may have forgotten it');
+    return park(settings, event, 'too_old', false, error);
   }
   const attempt = await deliverInTime(settings, event);
   if (attempt.kind === 'confirmed') {
@@ -27,7 +28,7 @@ export async function deliverAndMark(settings: RelaySettings, event: TakenEvent)
   }
   const { error } = attempt;
   const attempts = event.attempts + 1;
-  if (attempts >= maxAttempts) return park(settings, event, 'attempts', true, error);
+  if (attempts >= maxAttemptsOf(settings, event.type)) return park(settings, event, 'attempts', true, error);
   if (!(await postponeIfHeld(client, event, backoffMs(settings, attempts), textOf(error)))) {
     return fenced(settings, event);
   }

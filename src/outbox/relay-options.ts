@@ -32,6 +32,17 @@ export type Deliver = (event: DeliverableEvent, context: DeliveryContext) => Pro
  */
 export const GIVE_UP_AFTER_MS = 23 * 3_600_000;
 
+/** Terms of an event. One that is missing, or no number that the relay would take as an option, is the relay's own. */
+export interface EventTerms {
+  /** How old it may be when it is sent, milliseconds. */
+  readonly giveUpAfterMs?: number;
+  /** Deliveries before it is parked. */
+  readonly maxAttempts?: number;
+}
+
+/** The terms of events of a type, for the relay and for whoever sends a parked one again. */
+export type TermsOf = (type: string) => EventTerms;
+
 /** How a relay works. Times are milliseconds. */
 export interface RelayOptions {
   /** Runs the relay's statements: the business client, or one of its own. */
@@ -49,6 +60,11 @@ export interface RelayOptions {
   readonly maxAttempts?: number;
   /** How old an event may be when it is sent; less than its consumer's `max_key_age`. Default 23 h. */
   readonly giveUpAfterMs?: number;
+  /**
+   * Terms of events of a type that differ from the relay's: those of a consumer that goes by another key than the event's
+   * id, or whose events nobody wants parked. Default: none.
+   */
+  readonly termsOf?: TermsOf;
   /** Upper end of the wait after the first failure; doubles with each. Default 1,000. */
   readonly initialBackoffMs?: number;
   /** The longest such wait. Default 300,000. */
@@ -87,17 +103,40 @@ export function relaySettings(options: RelayOptions): RelaySettings {
     ...{ giveUpAfterMs: GIVE_UP_AFTER_MS, initialBackoffMs: 1_000, maxBackoffMs: 300_000, random: Math.random },
     ...{ idleMs: 100, maxIdleMs: 2_000, retentionMs: 7 * 86_400_000, upkeepEveryMs: 15_000 },
     onEvent: () => undefined,
+    termsOf: () => ({}),
     ...options,
   };
   const faults = [
-    ...WHOLE.filter((name) => !Number.isInteger(settings[name]) || settings[name] < 1).map(
-      (name) => `${name}: expected a whole number from 1 on`,
-    ),
-    ...TIMES.filter((name) => !(Number(settings[name]) > 0 && Number(settings[name]) < Infinity)).map(
-      (name) => `${name}: expected milliseconds, more than 0`,
-    ),
+    ...WHOLE.filter((name) => !isWhole(settings[name])).map((name) => `${name}: expected a whole number from 1 on`),
+    ...TIMES.filter((name) => !isTime(settings[name])).map((name) => `${name}: expected milliseconds, more than 0`),
   ];
   if (settings.leaseMs <= settings.deliveryTimeoutMs) faults.push('leaseMs: expected more than deliveryTimeoutMs');
   if (faults.length > 0) throw new TypeError(`relay options: ${faults.join('; ')}`);
   return settings;
+}
+
+/** How old an event of a type may be when it is sent, milliseconds. */
+export function giveUpAfterMsOf(
+  { termsOf, giveUpAfterMs }: Pick<RelaySettings, 'termsOf' | 'giveUpAfterMs'>,
+  type: string,
+): number {
+  const own = termsOf(type).giveUpAfterMs;
+  return isTime(own) ? own : giveUpAfterMs;
+}
+
+/** Deliveries before an event of a type is parked. */
+export function maxAttemptsOf(
+  { termsOf, maxAttempts }: Pick<RelaySettings, 'termsOf' | 'maxAttempts'>,
+  type: string,
+): number {
+  const own = termsOf(type).maxAttempts;
+  return isWhole(own) ? own : maxAttempts;
+}
+
+function isWhole(value: number | undefined): value is number {
+  return Number.isInteger(value) && Number(value) >= 1;
+}
+
+function isTime(value: number | undefined): value is number {
+  return Number(value) > 0 && Number(value) < Infinity;
 }

@@ -1,6 +1,6 @@
 import { newRequestId, type SqlClient } from '../idempotency/index';
 import { madeAtMs } from './delivery';
-import { GIVE_UP_AFTER_MS } from './relay-options';
+import { GIVE_UP_AFTER_MS, giveUpAfterMsOf, type TermsOf } from './relay-options';
 import { REQUEUE_IF_PARKED, SELECT_EVENT, SELECT_PARKED, SELECT_UNDELIVERED } from './sql';
 
 /** An event that waits, as a person looks at it. */
@@ -36,7 +36,7 @@ export function listUndelivered(client: SqlClient, limit: number): Promise<reado
  *
  * @param eventId its id
  * @param options `newId`: under a new id. A delivery that had its effect, and whose confirmation was lost, has it twice
- *   then: to be asked for only after the consumer was looked at. `giveUpAfterMs`: as for the relay; default 23 h
+ *   then: to be asked for only after the consumer was looked at. `giveUpAfterMs` and `termsOf`: as for the relay; default 23 h for all
  */
 export async function requeueEvent(
   client: SqlClient,
@@ -44,11 +44,13 @@ export async function requeueEvent(
   {
     newId = false,
     giveUpAfterMs = GIVE_UP_AFTER_MS,
-  }: { readonly newId?: boolean; readonly giveUpAfterMs?: number } = {},
+    termsOf = () => ({}),
+  }: { readonly newId?: boolean; readonly giveUpAfterMs?: number; readonly termsOf?: TermsOf } = {},
 ): Promise<RequeueOutcome> {
-  const [event] = await client.$queryRawUnsafe<{ state: string; nowMs: number }[]>(SELECT_EVENT, eventId);
+  const [event] = await client.$queryRawUnsafe<{ state: string; type: string; nowMs: number }[]>(SELECT_EVENT, eventId);
   if (event?.state !== 'parked') return { kind: 'not_parked' };
-  if (!newId && event.nowMs - madeAtMs(eventId) > giveUpAfterMs) return { kind: 'too_old' };
+  const limitMs = giveUpAfterMsOf({ giveUpAfterMs, termsOf }, event.type);
+  if (!newId && event.nowMs - madeAtMs(eventId) > limitMs) return { kind: 'too_old' };
   const id = newId ? newRequestId() : eventId;
   const requeued = await client.$queryRawUnsafe<unknown[]>(REQUEUE_IF_PARKED, eventId, id);
   return requeued.length > 0 ? { kind: 'requeued', id } : { kind: 'not_parked' };
@@ -63,14 +65,21 @@ export interface RequeuedEvents {
 
 const PAGE = 1_000;
 
-/** Sends every parked event again whose consumer still takes its id: after an outage that lasted too long. */
-export async function requeueAll(client: SqlClient): Promise<RequeuedEvents> {
+/**
+ * Sends every parked event again whose consumer still takes its id: after an outage that lasted too long.
+ *
+ * @param options `termsOf`: as for the relay
+ */
+export async function requeueAll(
+  client: SqlClient,
+  options: { readonly termsOf?: TermsOf } = {},
+): Promise<RequeuedEvents> {
   const counts: Record<RequeueOutcome['kind'], number> = { requeued: 0, too_old: 0, not_parked: 0 };
   let position = '0';
   for (;;) {
     const page = await client.$queryRawUnsafe<{ id: string; position: string }[]>(SELECT_PARKED, position, PAGE);
     for (const event of page) {
-      counts[(await requeueEvent(client, event.id)).kind] += 1;
+      counts[(await requeueEvent(client, event.id, options)).kind] += 1;
       position = event.position;
     }
     if (page.length < PAGE) return { requeued: counts.requeued, tooOld: counts.too_old };

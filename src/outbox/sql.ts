@@ -207,7 +207,7 @@ LIMIT $2::int`;
 
 /** The state of an event and the time by the database clock. $1 event id */
 export const SELECT_EVENT = `
-SELECT state, (extract(epoch FROM now()) * 1000)::float8 AS "nowMs" FROM outbox_events WHERE event_id = $1::uuid`;
+SELECT state, type, (extract(epoch FROM now()) * 1000)::float8 AS "nowMs" FROM outbox_events WHERE event_id = $1::uuid`;
 
 /**
  * Puts a parked event back into the queue, and with it its aggregate. The row of the event makes one of two that do so at

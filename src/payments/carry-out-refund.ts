@@ -9,6 +9,12 @@ export const REFUND_PAYMENT = '/payments.v1.PaymentsService/RefundPayment';
 /** Name of the effect of RefundPayment by which the card network is asked. Part of its key: never another. */
 export const REFUND_EFFECT = 'refund';
 
+/**
+ * For how long after a refund was reserved it is sent again, milliseconds: less than the 8 days for which the network
+ * keeps keys. Later it might take an old key for a new one.
+ */
+export const REFUND_SENT_AGAIN_WITHIN_MS = 7 * 24 * 3_600_000;
+
 /** What carries refunds out that have no attempt of their own, or none any more. */
 export interface RefundMeans {
   readonly prisma: PrismaClient;

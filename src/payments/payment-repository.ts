@@ -89,7 +89,7 @@ export function listPayments(
     where: orderId === '' ? { scope } : { scope, orderId },
     orderBy: [{ createdAt: 'desc' }, { paymentId: 'desc' }],
     take: size,
-    ...(after === undefined ? {} : { cursor: { paymentId: after }, skip: 1 }),
+    ...(after === undefined ? {} : { cursor: { paymentId: after, scope }, skip: 1 }),
   });
 }
 

@@ -26,7 +26,7 @@ type Reservation =
  * @throws StatusError INVALID_ARGUMENT, NOT_FOUND, or UNAVAILABLE while it is not known whether the money was given back
  */
 export async function refundPayment(
-  { authorizer }: PaymentsServiceOptions,
+  { authorizer, prisma }: PaymentsServiceOptions,
   request: RefundPaymentRequest,
   attempt: RefundAttempt,
 ): Promise<RefundPaymentResponse | Rejection> {
@@ -41,9 +41,11 @@ export async function refundPayment(
 
   const { refundId, authorizationId } = reservation;
   attempt.publish({ refund_id: refundId });
-  const networkRefundId = await attempt.effect(REFUND_EFFECT, (requestId, call) =>
-    authorizer.refund({ authorizationId, amountMinor }, { requestId, ...call }),
-  );
+  const networkRefundId = await attempt.effect(REFUND_EFFECT, async (requestId, call) => {
+    // Somebody may have carried it out, longer ago than the network keeps keys.
+    const made = await prisma.refund.findUnique({ where: { refundId } });
+    return made?.networkRefundId ?? authorizer.refund({ authorizationId, amountMinor }, { requestId, ...call });
+  });
   return attempt.complete(async (tx) => {
     const refund = await finishRefund(tx, refundId, networkRefundId);
     if (refund === null) throw new Error('given back, and the reserved refund is gone: its payment is for a person');

@@ -5,8 +5,9 @@ import { RECEIPT_REQUESTED } from './receipt-event';
 import type { ReceiptsClient } from './receipts-client';
 
 /**
- * Delivers events that ask for a receipt: `createRelay({ client, deliver: createReceiptDelivery(receipts) })`. The key of
- * the call is the id of the event, so that the mail goes out once however often the event is delivered.
+ * Delivers events that ask for a receipt, and rejects all others: a relay of an outbox that holds those too, as the one of
+ * the payments service does, has `deliver: createRefundDelivery({ prisma, authorizer }, createReceiptDelivery(receipts))`.
+ * The key of the call is the id of the event, so that the mail goes out once however often the event is delivered.
  *
  * @param client of ReceiptsService; its `timeoutMs` is at least the time of a delivery
  */

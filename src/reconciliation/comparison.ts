@@ -30,6 +30,12 @@ export interface Books {
   readonly resumedWithinMs: number;
 }
 
+/**
+ * How repairs change our books: who waited for the lock of a payment must then see its refunds, which a transaction of a
+ * stricter level, such as a database may have by default, does not.
+ */
+export const SEEING_OTHERS = { isolationLevel: 'ReadCommitted' } as const;
+
 /** A comparison under way: what it has found so far. */
 export interface Comparison extends Books {
   /** By the database clock, milliseconds since 1970. */

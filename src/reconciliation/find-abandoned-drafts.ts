@@ -52,6 +52,11 @@ export function leftRequest(
   return isResumable(record, resumedWithinMs) ? 'under_way' : 'claimed';
 }
 
+/** Whether the request of a draft was begun, and its last lease ended so long ago that nobody comes back for it. */
+export async function isLeftBehind(books: Books, draft: PaymentDraftRow): Promise<boolean> {
+  return leftRequest(books, await books.recordOf(draft)) === 'claimed';
+}
+
 /** Whether a claimed request runs, or had its last attempt so recently that there may be another one. */
 export function isResumable({ leaseLeftMs }: SeenRecord, withinMs: number): boolean {
   return leaseLeftMs > -withinMs;

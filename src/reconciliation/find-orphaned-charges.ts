@@ -1,4 +1,5 @@
 import { belongsTo, type Comparison, comparePair, isClaimed, isYoung } from './comparison';
+import { isLeftBehind } from './find-abandoned-drafts';
 import type { Charge } from './findings';
 import { type Entry, readEntries, readRefunds, type RefundSums } from './own-books';
 
@@ -41,7 +42,7 @@ export async function judgeCharge(comparison: Comparison, charge: Charge, { draf
   if (charge.refundedMinor >= charge.amountMinor) return;
   const id = charge.authorizationId;
   if (isYoung(comparison, charge.createdAtMs)) underWay.push({ subject: 'charge', id, why: 'young' });
-  else if (draft !== undefined && (await isClaimed(comparison, draft))) {
+  else if (draft !== undefined && (await isClaimed(comparison, draft)) && !(await isLeftBehind(comparison, draft))) {
     underWay.push({ subject: 'charge', id, why: 'claimed' });
   } else findings.push({ kind: 'orphaned_charge', charge });
 }

@@ -19,8 +19,8 @@ export async function findDuplicatePayments(comparison: Comparison): Promise<voi
 }
 
 /**
- * Looks at the live payments of one order, the oldest first. The oldest that is charged is kept; those without a charge are
- * found as such, however old they are.
+ * Looks at the live payments of one order, the oldest first. The oldest of which something is held is kept; those without
+ * a charge are found as such, however old they are.
  */
 export async function judgeLivePayments(comparison: Comparison, payments: readonly PaymentRow[]): Promise<void> {
   const { findings, underWay } = comparison;
@@ -31,7 +31,9 @@ export async function judgeLivePayments(comparison: Comparison, payments: readon
     if (charge !== undefined) charged.push({ payment, charge });
     if ((await whyUnderWay(comparison, payment)) !== undefined) open ??= payment;
   }
-  const [kept, ...others] = charged;
+  // One that was given back is not what the order was paid with.
+  const kept = charged.find(({ charge }) => charge.refundedMinor < charge.amountMinor) ?? charged[0];
+  const others = charged.filter((each) => each !== kept);
   if (kept === undefined || others.length === 0) return;
   // Which is the duplicate is only clear when all of them are settled.
   if (open !== undefined) {

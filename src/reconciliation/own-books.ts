@@ -49,7 +49,7 @@ export async function readOrder(
 
 /** Adds up the refunds of payments. */
 export async function readRefunds(
-  prisma: PrismaClient,
+  prisma: Pick<PrismaClient, 'refund'>,
   paymentIds: readonly string[],
 ): Promise<(paymentId: string) => RefundSums> {
   const groups = await prisma.refund.groupBy({

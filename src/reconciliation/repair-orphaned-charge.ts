@@ -2,7 +2,8 @@ import type { Outbox } from '../outbox/outbox';
 import { type PaymentDraftRow, removeDraft } from '../payments/draft-repository';
 import { findLivePayment, insertPaymentIfUnpaid } from '../payments/payment-repository';
 import { receiptRequested } from '../receipts/receipt-event';
-import { belongsTo, type Books } from './comparison';
+import { belongsTo, type Books, SEEING_OTHERS } from './comparison';
+import { isLeftBehind } from './find-abandoned-drafts';
 import type { Charge, Outcome } from './findings';
 import { readEntries } from './own-books';
 
@@ -32,7 +33,9 @@ export async function repairOrphanedCharge(
   if (draft === undefined) return giveBack(books, charge);
 
   const status = await statusOf(draft);
-  if (status?.kind === 'in_progress') return { kind: 'left', why: 'its request is under way again' };
+  if (status?.kind === 'in_progress' && !(await isLeftBehind(books, draft))) {
+    return { kind: 'left', why: 'its request is under way again' };
+  }
   if (draft.amountMinor !== charge.amountMinor || draft.currency !== charge.currency) {
     return { kind: 'left', why: 'its draft says another amount: for a person' };
   }
@@ -77,5 +80,5 @@ function recordPayment(
     if (payment === undefined) return 'paid';
     await outbox.add(tx, receiptRequested(payment));
     return 'recorded';
-  });
+  }, SEEING_OTHERS);
 }

@@ -1,9 +1,10 @@
 import type { Prisma } from '../gen/prisma/client';
 import { cancelPayment, findPayment, type PaymentRow } from '../payments/payment-repository';
-import { finishRefund, lockPayment, refundableMinor, reserveRefund } from '../payments/refund-repository';
-import type { Books } from './comparison';
+import { finishRefund, lockPayment, reserveRefund } from '../payments/refund-repository';
+import { type Books, SEEING_OTHERS } from './comparison';
 import type { Finding, FoundPayment, Outcome } from './findings';
 import { refundKey } from './network-books';
+import { REFUND_UNDER_WAY, returnableMinor } from './returnable-amount';
 
 /**
  * Cancels a payment that the network holds nothing for: it says of money that it is there. It never charges the card:
@@ -25,7 +26,7 @@ export async function repairUnchargedPayment(books: Books, found: FoundPayment):
     }
     await cancelPayment(tx, scope, paymentId);
     return { kind: 'repaired', how: 'cancelled the payment' };
-  });
+  }, SEEING_OTHERS);
 }
 
 /**
@@ -39,17 +40,21 @@ export async function repairDuplicatePayment(
 ): Promise<Outcome> {
   const { paymentId, scope } = found;
   const requestId = refundKey(charge);
+  const now = await network.find(charge.authorizationId);
+  if (now === undefined) return { kind: 'left', why: 'the network does not know its charge: for a person' };
   const reserved = await prisma.$transaction(async (tx) => {
     const payment = await lockIfUnchanged(tx, found);
     const kept = await findPayment(tx, scope, keptPaymentId);
     if (payment === null || kept?.state !== 'authorized') return undefined;
     const reservation = await tx.refund.findFirst({ where: { paymentId, requestId } });
     if (reservation !== null) return reservation;
-    const amountMinor = await refundableMinor(tx, payment);
+    const amountMinor = await returnableMinor(tx, payment, now);
+    if (amountMinor === 'under_way') return amountMinor;
     if (amountMinor <= 0n) return 'nothing_left';
     return reserveRefund(tx, payment, { amountMinor, reason: `duplicate of ${keptPaymentId}`, requestId });
-  });
+  }, SEEING_OTHERS);
   if (reserved === undefined) return { kind: 'gone' };
+  if (reserved === 'under_way') return { kind: 'left', why: REFUND_UNDER_WAY };
   if (reserved === 'nothing_left') {
     await cancelPayment(prisma, scope, paymentId);
     return { kind: 'repaired', how: `cancelled it, of which nothing is held; ${keptPaymentId} stands` };

@@ -4,6 +4,7 @@ import type { ListPaymentsRequest, ListPaymentsResponse } from '../../src/gen/pr
 import { readErrorDetails } from '../../src/idempotency/index';
 import { createOutbox } from '../../src/outbox/outbox';
 import { createStandInAuthorizer } from '../../src/payments/authorizer';
+import { pageToken } from '../../src/payments/page-token';
 import { createPaymentsClient, type PaymentsClient } from '../../src/payments/payments-client';
 import { createPaymentsService } from '../../src/payments/payments-service';
 import { type AttemptService, startAttemptService } from '../support/attempt-service';
@@ -146,6 +147,17 @@ describe('ListPayments', () => {
     await insert(other, 2, { orderId: 'order-1' });
     expect(idsOf(await list(one))).toEqual(own);
     expect(idsOf(await list(one, { orderId: 'order-1' }))).toEqual(own);
+  });
+
+  it('goes on behind a payment of another account as behind one that never was, by a token made up for it', async () => {
+    const [one, other] = [newAccount(), newAccount()];
+    await insert(other, 1, { ageMs: 60_000 });
+    await insert(one, 2);
+    const [foreign = ''] = await insert(other, 1);
+    await insert(one, 2, { ageMs: -60_000 });
+    const behind = async (id: string) =>
+      idsOf(await list(one, { pageToken: pageToken({ scope: one, orderId: '' }, id) }));
+    expect(await behind(foreign)).toEqual(await behind(randomUUID()));
   });
 
   describe('refuses a page token', () => {

@@ -4,6 +4,7 @@ import { outboxCommand } from '../../src/cli/outbox-command';
 import { runCommand } from '../../src/cli/run-command';
 import { newRequestId } from '../../src/idempotency/index';
 import { createRequestIds } from '../../src/idempotency/request-id';
+import { REFUND_RESERVED } from '../../src/payments/refund-event';
 import { openTestOutbox, storedEvents, type TestOutbox } from '../support/outbox';
 import { ROOT, runProgram } from '../support/run-program';
 
@@ -78,6 +79,22 @@ describe('grpc-idempotency outbox', () => {
     const [event] = await storedEvents(outbox);
     expect(lines).toEqual([`requeued ${event?.event_id}, which was ${old}`]);
     expect(event).toMatchObject({ previous_id: old, state: 'pending' });
+  });
+
+  it('takes the id of a refund for days, by itself and with all others: its consumer goes by another key', async () => {
+    await park();
+    const old = createRequestIds({ nowMs: () => Date.now() - 6 * 24 * 3_600_000 })();
+    const parked = () =>
+      outbox.database.rows(
+        `WITH aggregate AS (UPDATE outbox_aggregates SET state = 'parked')
+         UPDATE outbox_events SET event_id = $1, type = $2, state = 'parked'`,
+        [old, REFUND_RESERVED],
+      );
+    await parked();
+    expect(await run('requeue', old)).toEqual({ code: 0, lines: [`requeued ${old}`] });
+    await parked();
+    expect(await run('requeue', '--all')).toEqual({ code: 0, lines: ['requeued 1 parked events'] });
+    expect(await storedEvents(outbox)).toMatchObject([{ event_id: old, state: 'pending' }]);
   });
 
   it('requeues all parked events, but for those whose id would be refused', async () => {

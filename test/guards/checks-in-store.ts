@@ -58,7 +58,12 @@ export const STORE_CHECKS = [
     ],
   ]),
   ...checksOf('store/operator-changes', [
-    [`record.leaseLeftMs > 0 && !endLease ? 'running' : undefined`, `undefined`, 'store/operator-changes'],
+    [
+      `if (record.state === 'claimed' && record.leaseLeftMs > 0 && !endLease) return 'running';`,
+      ``,
+      'store/operator-changes',
+    ],
+    [`return hasOutlivedItsRetention(record) ? 'outlived' : undefined;`, `return undefined;`, 'store/operator-changes'],
     [`if (record.leaseLeftMs > 0) return 'running';`, ``, 'store/operator-changes'],
     [`if (isLockTimeout(error)) return 'in_hand';`, ``, 'store/operator-changes'],
   ]),

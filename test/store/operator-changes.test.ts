@@ -47,6 +47,10 @@ describe('releasing', () => {
     }
     await opened.change(request, `created_at = now()`);
     expect(releaseRefusal(await opened.one(request), { endLease: false })).toBeUndefined();
+    // A dated one goes with its day.
+    const dated = await opened.halfFinished(datedKey(Date.now()));
+    await opened.change(dated, `created_at = now() - interval '99 days'`);
+    expect(releaseRefusal(await opened.one(dated), { endLease: false })).toBeUndefined();
   });
 
   it('frees a parked request for the completer, where the request is kept', async () => {
