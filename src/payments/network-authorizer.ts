@@ -97,7 +97,8 @@ async function clearly<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   try {
     return await ask();
   } catch (error) {
-    const isMixedUp = error instanceof IdempotencyError && readErrorDetails(error.metadata).reason === 'REQUEST_ID_REUSED';
+    const isMixedUp =
+      error instanceof IdempotencyError && readErrorDetails(error.metadata).reason === 'REQUEST_ID_REUSED';
     if (error instanceof IdempotencyError && !isMixedUp && (error.outcomeUnknown || error.retriable)) {
       // For the log: our caller is not told.
       throw Object.assign(unclear(), { cause: error });
