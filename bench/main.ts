@@ -1,5 +1,5 @@
 /**
- * Measures what protection costs, as ratios inside one run: `tsx bench/main.ts [--quick] [--json] [--only NAME]`. What the
+ * Measures what protection costs, as ratios inside one run: `npm run bench -- [--quick] [--json] [--only NAME]`. What the
  * columns mean is in README.md beside this file.
  */
 import { parseArgs } from 'node:util';

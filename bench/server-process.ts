@@ -17,7 +17,6 @@ export interface ServerProcess {
 /** Starts a server in a process of its own; resolves when it listens. It ends with this process, however that ends. */
 export async function startServerProcess(options: ServerOptions): Promise<ServerProcess> {
   const child = fork(join(__dirname, 'server.ts'), [JSON.stringify(options)], {
-    execArgv: ['--import', 'tsx'],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   const exited = once(child, 'exit');
