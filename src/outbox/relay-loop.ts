@@ -1,9 +1,10 @@
 import type { RelaySettings } from './relay-options';
-import type { Relay, RelayRound } from './relay';
+import type { Relay } from './relay';
+import type { Rounds } from './round';
 
 /** What the loop drives. */
 export interface RelayWork {
-  readonly runOnce: () => Promise<RelayRound>;
+  readonly rounds: Pick<Rounds, 'run' | 'settled'>;
   readonly upkeep: () => Promise<void>;
   /** Aborted by `stop`. */
   readonly stopping: AbortController;
@@ -15,7 +16,7 @@ export interface RelayWork {
  */
 export function createRelayLoop(
   { idleMs, maxIdleMs, upkeepEveryMs, onEvent }: RelaySettings,
-  { runOnce, upkeep, stopping }: RelayWork,
+  { rounds, upkeep, stopping }: RelayWork,
 ): Pick<Relay, 'start' | 'stop' | 'wake'> {
   let running: Promise<void> | undefined;
   let waitMs = idleMs;
@@ -44,7 +45,7 @@ export function createRelayLoop(
         await upkeep();
         upkeepAtMs = performance.now() + upkeepEveryMs;
       }
-      const hasWorked = await runOnce().then(
+      const hasWorked = await rounds.run().then(
         ({ taken }) => taken > 0,
         (error: unknown) => {
           onEvent({ type: 'fault', step: 'take', error });
@@ -65,6 +66,7 @@ export function createRelayLoop(
       stopping.abort();
       endWait();
       await running;
+      await rounds.settled();
     },
     wake: () => {
       woken = true;

@@ -1,15 +1,10 @@
-import { type DeliveryOutcome, deliverAndMark } from './delivery';
-import { releaseIfHeld, sweepEmpty, takeHeads, type TakenEvent } from './queue';
-import type { RelayStep } from './relay-events';
 import { createRelayLoop } from './relay-loop';
 import { type RelayOptions, type RelaySettings, relaySettings } from './relay-options';
+import { createRounds, type RelayRound } from './round';
+import { telling } from './telling';
 import { observeOutbox, purgeDelivered } from './upkeep';
 
-/** What one round did, in events. */
-export interface RelayRound extends Readonly<Record<DeliveryOutcome, number>> {
-  /** How many it took, one per aggregate. */
-  readonly taken: number;
-}
+export type { RelayRound } from './round';
 
 /** Carries events from the outbox to their consumers. Any number of them may run, in any number of processes. */
 export interface Relay {
@@ -39,31 +34,10 @@ export interface Relay {
 export function createRelay(options: RelayOptions): Relay {
   const settings = relaySettings(options);
   const stopping = new AbortController();
-  const runOnce = () => runRound(settings, stopping.signal);
+  const rounds = createRounds(settings, stopping.signal);
   const upkeep = () => keepUp(settings);
-  const loop = createRelayLoop(settings, { runOnce, upkeep, stopping });
-  return { runOnce, upkeep, start: loop.start, stop: loop.stop, wake: loop.wake };
-}
-
-async function runRound(settings: RelaySettings, stopping: AbortSignal): Promise<RelayRound> {
-  const { client, batchSize, leaseMs, deliveryTimeoutMs, parallel } = settings;
-  // Before the statement that begins the lease, so that ours never ends later than that of the database.
-  const beginUntilMs = performance.now() + leaseMs - deliveryTimeoutMs;
-  const events = await takeHeads(client, batchSize, leaseMs);
-  const counts = { delivered: 0, failed: 0, parked: 0, fenced: 0 };
-  const waiting = [...events];
-  const unsent: TakenEvent[] = [];
-  const deliverNext = async (): Promise<void> => {
-    for (let event = waiting.shift(); event !== undefined; event = waiting.shift()) {
-      const taken = event;
-      if (stopping.aborted || performance.now() > beginUntilMs) unsent.push(taken);
-      else await telling(settings, 'mark', async () => (counts[await deliverAndMark(settings, taken)] += 1));
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(parallel, events.length) }, deliverNext));
-  await telling(settings, 'release', () => releaseIfHeld(client, unsent));
-  if (counts.delivered > 0) await telling(settings, 'sweep', () => sweepEmpty(client, 2 * batchSize));
-  return { taken: events.length, ...counts };
+  const loop = createRelayLoop(settings, { rounds, upkeep, stopping });
+  return { runOnce: rounds.runWhole, upkeep, start: loop.start, stop: loop.stop, wake: loop.wake };
 }
 
 async function keepUp(settings: RelaySettings): Promise<void> {
@@ -74,13 +48,4 @@ async function keepUp(settings: RelaySettings): Promise<void> {
   await telling(settings, 'observe', async () => {
     settings.onEvent({ type: 'observed', observation: await observeOutbox(settings) });
   });
-}
-
-/** What fails for one event must not keep the others waiting: it is told, and the end of the lease repairs it. */
-async function telling(settings: RelaySettings, step: RelayStep, work: () => Promise<unknown>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    settings.onEvent({ type: 'fault', step, error });
-  }
 }
