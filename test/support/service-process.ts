@@ -17,6 +17,8 @@ export interface ServiceProcessOptions {
   readonly clockAheadMs?: number;
   /** With a `CARD_NETWORK_ADDRESS` that network is asked, and not the authorizer that a test controls. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** What it prints on its standard error is dropped: where the database is away, say, and starts fail. Default false. */
+  readonly failsQuietly?: boolean;
   /** It loads its code, and starts only once it is told to: `prepareServiceProcess`. Default false. */
   readonly startsWhenTold?: boolean;
   /** Who runs it, with a directory to write to for what programs leave there. Default: whoever runs the test. */
@@ -81,7 +83,7 @@ function forkService(options: ServiceProcessOptions): ChildProcess {
   return fork(join(__dirname, 'service-main.ts'), [JSON.stringify(options)], {
     execArgv: ['--import', 'tsx'],
     ...asUser(options),
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    stdio: ['ignore', 'ignore', options.failsQuietly === true ? 'ignore' : 'inherit', 'ipc'],
   });
 }
 
