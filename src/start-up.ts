@@ -1,7 +1,11 @@
 import { Client } from 'pg';
 import type { Config } from './config';
 import { DataDirectoryInUse, holdDataDirectory } from './database/data-directory-hold';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from './database/embedded-postgres';
+import {
+  type EmbeddedPostgres,
+  type EmbeddedPostgresOptions,
+  startEmbeddedPostgres,
+} from './database/embedded-postgres';
 import { OperatorError } from './operator-error';
 import { portObstacles } from './port-obstacles';
 
@@ -26,7 +30,7 @@ const CONNECTION_TIMEOUT_MS = 5_000;
  */
 export async function takeExclusives(
   { grpcHost, grpcPort, opsHost, opsPort, databaseUrl, dataDirectory }: Config,
-  onLog: (line: string) => void,
+  embedded: Pick<EmbeddedPostgresOptions, 'onLog' | 'onEnded'>,
 ): Promise<EmbeddedPostgres | undefined> {
   const obstacles = [
     ...(await portObstacles(grpcHost, grpcPort, 'GRPC')),
@@ -38,7 +42,7 @@ export async function takeExclusives(
     return undefined;
   }
   try {
-    if (obstacles.length === 0) return await startEmbeddedPostgres({ dataDirectory, onLog });
+    if (obstacles.length === 0) return await startEmbeddedPostgres({ dataDirectory, ...embedded });
     await (await holdDataDirectory(dataDirectory)).release();
   } catch (error) {
     if (!(error instanceof DataDirectoryInUse)) throw error;

