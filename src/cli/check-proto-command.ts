@@ -4,7 +4,7 @@ import { type Command, EXIT } from './command';
 import { envoyFaults } from './envoy-check';
 import { readInput, readPolicies } from './read-policies';
 import { resendSafety } from './resend-safety';
-import { serviceConfigFaults } from './service-config-check';
+import { checkServiceConfig } from './service-config-check';
 
 /** `check-proto`: what a server would refuse to start with, and what configuration beside it would retry unsafely. */
 export const checkProtoCommand: Command = {
@@ -13,7 +13,7 @@ export const checkProtoCommand: Command = {
   summary: 'check policies as a server does at its start, and what service config and Envoy routes would retry',
   details: [
     "of descriptor sets, as buf and protoc write them; default: this package's protos",
-    'prints a line for each method and each fault, and exits with 1 where there is a fault',
+    'prints a line for each method, each fault and each warning, and exits with 1 where there is a fault',
   ],
   example: 'grpc-idempotency check-proto --envoy envoy.yaml image.binpb',
   run: async ({ args, print }) => {
@@ -22,15 +22,19 @@ export const checkProtoCommand: Command = {
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
     const { policies, faults: unusable } = readPolicies(positionals, values.service ?? []);
     const text = (file: string): string => Buffer.from(readInput(file)).toString('utf8');
+    const configs = (values['service-config'] ?? []).map((file) => checkServiceConfig(file, text(file), policies));
+    const warnings = configs.flatMap((found) => found.warnings);
     const faults = [
       ...unusable,
       ...unservable(policies),
-      ...(values['service-config'] ?? []).flatMap((file) => serviceConfigFaults(file, text(file), policies)),
+      ...configs.flatMap((found) => found.faults),
       ...(values.envoy ?? []).flatMap((file) => envoyFaults(file, text(file), policies)),
     ];
     for (const policy of policies) print(lineOf(policy));
     for (const fault of faults) print(`fault: ${fault}`);
-    print(`${policies.length} methods, ${faults.length} faults`);
+    for (const warning of warnings) print(`warning: ${warning}`);
+    const warned = warnings.length === 0 ? '' : `, ${warnings.length} warnings`;
+    print(`${policies.length} methods, ${faults.length} faults${warned}`);
     return faults.length === 0 ? EXIT.ok : EXIT.refused;
   },
 };

@@ -1,4 +1,4 @@
-import { isObject, type Plain } from './plain-object';
+import { isObject, listOf, type Plain } from './plain-object';
 
 /** One route of a virtual host, as far as it decides about retries. */
 export interface EnvoyRoute {
@@ -21,14 +21,32 @@ export interface EnvoyRoute {
  * resources), each with its routes in their order. Names may be in snake case or camel case, as Envoy takes both.
  */
 export function envoyVirtualHosts(document: unknown): readonly (readonly EnvoyRoute[])[] {
-  if (Array.isArray(document)) return document.flatMap(envoyVirtualHosts);
-  if (!isObject(document)) return [];
-  const own = field(document, 'routes');
-  const found = Array.isArray(own) ? [routesOf(document, own)] : [];
-  return [...found, ...Object.values(document).flatMap(envoyVirtualHosts)];
+  return hostsIn(document, []);
 }
 
-function routesOf(host: Plain, routes: readonly unknown[]): readonly EnvoyRoute[] {
+/** @param inherited what headers of the objects around it ask for */
+function hostsIn(document: unknown, inherited: readonly string[]): readonly (readonly EnvoyRoute[])[] {
+  if (Array.isArray(document)) return document.flatMap((one: unknown) => hostsIn(one, inherited));
+  if (!isObject(document)) return [];
+  const asked = [...inherited, ...askedByHeaders(document)];
+  const own = field(document, 'routes');
+  const listed = Array.isArray(own) ? [routesOf(document, own, asked)] : [];
+  const matcher = field(document, 'matcher');
+  // A tree of conditions in place of a list: any of its routes may be taken.
+  if (isObject(matcher) && field(document, 'domains') !== undefined) {
+    return [...listed, routesOf(document, routesIn(matcher), asked).map((route) => ({ ...route, always: false }))];
+  }
+  return [...listed, ...Object.values(document).flatMap((one) => hostsIn(one, asked))];
+}
+
+/** The routes in the actions of a matcher. */
+function routesIn(part: unknown): readonly Plain[] {
+  if (Array.isArray(part)) return part.flatMap(routesIn);
+  if (!isObject(part)) return [];
+  return isObject(field(part, 'route')) ? [part] : Object.values(part).flatMap(routesIn);
+}
+
+function routesOf(host: Plain, routes: readonly unknown[], asked: readonly string[]): readonly EnvoyRoute[] {
   return routes.filter(isObject).map((route, index) => {
     const action = objectField(route, 'route');
     const own = field(action, 'retry_policy') ?? field(action, 'retry_policy_typed_config');
@@ -40,13 +58,46 @@ function routesOf(host: Plain, routes: readonly unknown[]): readonly EnvoyRoute[
     const forwards = field(route, 'route') !== undefined;
     return {
       place: `virtual host "${text(field(host, 'name'))}", route ${index + 1}${name === undefined ? '' : ` "${text(name)}"`}`,
-      matches: (path) => matchesPath(match, path),
-      always: Object.keys(match).every((key) => PATH_CONDITIONS.includes(snakeCase(key))),
-      retryOn: forwards ? wordsOf(field(policy, 'retry_on')) : [],
+      matches: (path) => (isRewritten(action) ? mayBecome(action, path) : matchesPath(match, path)),
+      always: !isRewritten(action) && Object.keys(match).every((key) => PATH_CONDITIONS.includes(snakeCase(key))),
+      retryOn: forwards
+        ? [...wordsOf(field(policy, 'retry_on')), ...asked, ...askedByHeaders(route), ...askedByClusters(action)]
+        : [],
       hedges: forwards && field(objectField(hedging, 'hedge_policy'), 'hedge_on_per_try_timeout') === true,
       opaque: forwards && field(inherited, 'retry_policy_typed_config') !== undefined,
     };
   });
+}
+
+/** Headers by which a request asks Envoy for retries. The router reads them after it has added those of the routes. */
+const RETRY_HEADERS: readonly string[] = ['x-envoy-retry-on', 'x-envoy-retry-grpc-on'];
+
+/** What the headers that are added here ask to be retried, as in `retry_on`. */
+function askedByHeaders(object: Plain): readonly string[] {
+  return listOf(field(object, 'request_headers_to_add'))
+    .filter(isObject)
+    .map((option) => objectField(option, 'header'))
+    .filter((header) => RETRY_HEADERS.includes(text(field(header, 'key')).toLowerCase()))
+    .flatMap((header) => wordsOf(field(header, 'value')));
+}
+
+function askedByClusters(action: Plain): readonly string[] {
+  return listOf(field(objectField(action, 'weighted_clusters'), 'clusters'))
+    .filter(isObject)
+    .flatMap(askedByHeaders);
+}
+
+/** What makes another path of the one that was matched. */
+const REWRITES: readonly string[] = ['prefix_rewrite', 'regex_rewrite', 'path_rewrite', 'path_rewrite_policy'];
+
+function isRewritten(action: Plain): boolean {
+  return REWRITES.some((rewrite) => field(action, rewrite) !== undefined);
+}
+
+/** Whether a route that rewrites paths may send this one. Of a pattern it is not told. */
+function mayBecome(action: Plain, path: string): boolean {
+  const prefix = field(action, 'prefix_rewrite');
+  return typeof prefix !== 'string' || path.startsWith(prefix);
 }
 
 /** The parts of a match that a path alone decides; `grpc` is true of every call that is meant here. */

@@ -129,6 +129,38 @@ describe('check-proto --service-config', () => {
     expect(methodsIn((await checkConfig(methodConfig)).faults)).toEqual(expected);
   });
 
+  const capped = (policy: string, asked: number) =>
+    `its ${policy} asks for ${asked} attempts, of which clients make 5 and say nothing; ask for 5, or raise the limit of ` +
+    'each channel (grpc-node.retry_max_attempts_limit)';
+
+  it('warns of attempts that no client makes, by file, entry, method and remedy, and finds no fault in it (case J2)', async () => {
+    const named = (method: string) => ({ name: [{ service, method }] });
+    const path = config('capped.json', {
+      methodConfig: [
+        { ...named('Keyed'), retryPolicy: { ...retryPolicy, maxAttempts: 6 } },
+        { ...named('Safe'), hedgingPolicy: { maxAttempts: 50 } },
+        { ...named('Idempotent'), retryPolicy: { ...retryPolicy, maxAttempts: 5 } },
+      ],
+    });
+    const { code, faults, printed } = await check('--service-config', path, set);
+    expect(faults).toEqual([]);
+    expect(printed.filter((line) => line.startsWith('warning: '))).toEqual([
+      `warning: ${path}: methodConfig[1]: /t.v1.S/Safe: ${capped('hedgingPolicy', 50)}`,
+      `warning: ${path}: methodConfig[0]: /t.v1.S/Keyed: ${capped('retryPolicy', 6)}`,
+    ]);
+    expect(printed.at(-1)).toBe('10 methods, 0 faults, 2 warnings');
+    expect(code).toBe(0);
+  });
+
+  it('warns beside faults, of each method that the entry is for, also where DNS brings it', async () => {
+    const serviceConfig = { methodConfig: [{ name: [{}], retryPolicy: { ...retryPolicy, maxAttempts: 9 } }] };
+    const { code, faults, printed } = await check('--service-config', config('both.json', [{ serviceConfig }]), set);
+    expect([code, methodsIn(faults)]).toEqual([1, UNSAFE]);
+    const warnings = printed.filter((line) => line.startsWith('warning: '));
+    expect(warnings).toHaveLength(10);
+    expect(warnings[0]).toContain(`[0].methodConfig[0]: /t.v1.S/Safe: ${capped('retryPolicy', 9)}`);
+  });
+
   it('names what is misspelt in it (case J2)', async () => {
     const name = [{ service, method: 'Safee' }, { service: 't.v1.SS' }, { service }];
     const { faults } = await checkConfig([{ name: [{ service: 'x', method: 'y' }] }, { name, retryPolicy }]);
