@@ -64,6 +64,12 @@ export interface ErrorInfo {
 }
 
 /**
+ * What callers are told about sending the same call again by themselves: never, whatever the policy of their channel
+ * retries; or after so long. It goes out as `grpc-retry-pushback-ms` (gRFC A6), the wait as google.rpc.RetryInfo too.
+ */
+export type RetryWish = 'never' | { readonly afterMs: number };
+
+/**
  * What a handler throws to answer with a status. Thrown inside or outside `complete`, it rolls back and frees the key,
  * so that a corrected call may use the same one. Anything else that is thrown becomes INTERNAL with a fixed text.
  */
@@ -77,18 +83,28 @@ export class StatusError extends Error {
    * @param details text for the caller; it leaves the process, so nothing internal belongs in it
    * @param violations the fields at fault, sent as google.rpc.BadRequest
    * @param info why, for programs, sent as google.rpc.ErrorInfo
+   * @param retry whether the same call may be sent again. Default: nothing is said, and callers go by the code
+   * @throws TypeError for the code OK, and for a wait that is none
    */
   constructor(
     readonly code: status,
     details: string,
     readonly violations: readonly FieldViolation[] = [],
     readonly info?: ErrorInfo,
+    readonly retry?: RetryWish,
   ) {
     const sendable = details.toWellFormed();
     super(`${status[code]}: ${sendable}`);
     this.details = sendable;
     if (code === status.OK) throw new TypeError('StatusError needs an error code; return the answer instead');
+    if (typeof retry === 'object' && !isWait(retry.afterMs)) {
+      throw new TypeError('retry.afterMs: expected milliseconds, 0 or more');
+    }
   }
+}
+
+function isWait(ms: number): boolean {
+  return ms >= 0 && Number.isSafeInteger(Math.ceil(ms));
 }
 
 /** Why `attempt.signal` fired: this attempt can't complete any more. Whatever it does, it changes nothing. */
@@ -108,13 +124,18 @@ export class Rejection {
 }
 
 /**
- * Makes the status of an error the recorded answer: `return reject(new StatusError(…))`.
+ * Makes the status of an error the recorded answer: `return reject(new StatusError(…))`. Its `retry: 'never'` is recorded
+ * and replayed with it.
  *
  * @param trailers recorded and replayed with it, such as binary details of the service's own; those of google.rpc
  *   take the place of the ones made of the error's fields
- * @throws TypeError that names a trailer which is not a service's to set, or of which HTTP/2 carries one value only
+ * @throws TypeError that names a trailer which is not a service's to set, or of which HTTP/2 carries one value only; for
+ *   an error that asks to come again, since all who do are told the same
  */
 export function reject(error: StatusError, trailers?: Metadata): Rejection {
+  if (typeof error.retry === 'object') {
+    throw new TypeError('a recorded rejection stays: retry.afterMs is for what is thrown');
+  }
   const names = Object.keys(trailers?.getMap() ?? {});
   const reserved = names.filter(isReservedTrailer);
   if (reserved.length > 0) throw new TypeError(`trailers that a service can't set: ${reserved.join(', ')}`);

@@ -5,6 +5,7 @@
  */
 
 import type { StatusError } from './errors';
+import type { RecordState } from './store/store';
 
 /**
  * How a call was received (design 3.4). Rarely, `malformed_key` is a request that can't be compared with another one;
@@ -97,8 +98,8 @@ export type ServerEvent =
   /** A half-finished request was tried too often and waits for a person. */
   | (AboutRequest & { readonly type: 'parked'; readonly path: string })
   /**
-   * A lease was ended early: at shutdown, or by an attempt that failed half-way. The next attempt need not wait, or after
-   * an outage has to, `pausedMs`.
+   * A lease was ended early: at shutdown, or by an attempt that ended half-way. The key is not free; the next attempt need
+   * not wait, or after an outage has to, `pausedMs`.
    */
   | (AboutRequest & { readonly type: 'lease_ended'; readonly path: string; readonly pausedMs?: number })
   /** The outcome of a commit was unknown, and was found out, or was not. */
@@ -128,7 +129,7 @@ export type ServerEvent =
     })
   /** So many half-finished requests wait for a handler that no process has any more. Told when the number changes. */
   | { readonly type: 'stranded'; readonly path: string; readonly records: number }
-  /** A write was refused because the claim had gone to somebody else. */
+  /** An attempt ended whose claim had gone to somebody else: it has changed nothing. Once per attempt. */
   | { readonly type: 'fenced'; readonly path: string }
   /** A claim was given up, so that the key is free again. */
   | { readonly type: 'released'; readonly path: string }
@@ -144,7 +145,10 @@ export type ServerEvent =
       /** Which execution of the key this was, from 1; undefined where nothing ran. */
       readonly attempt?: number;
       readonly durationMs: number;
+      /** What the handler published, and the `resource` of a record that it did not run for. */
       readonly published: PublishedFields;
+      /** Where the record of its key stood when the call ended; undefined where there is none, or it is not known. */
+      readonly recordState?: RecordState;
       /** The answer is a recorded rejection: the handler has refused the request for good, now or before. */
       readonly rejected?: true;
       /** As in `admitted`. */
@@ -166,6 +170,7 @@ export const RETRY_REASONS = [
   'UNAVAILABLE',
   'DEADLINE_EXCEEDED',
   'RESOURCE_EXHAUSTED',
+  'ABORTED',
   'CANCELLED',
   'INTERNAL',
   'UNKNOWN',

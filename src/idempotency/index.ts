@@ -71,13 +71,13 @@ export { UnusableDatabaseError } from './store/check-database';
 export { type PostgresStoreOptions, openPostgresStore } from './store/postgres-store';
 export type { SqlClient, TransactionClient, TransactionOptions } from './store/database';
 export { SENT_WITH_COMMIT } from './store/sql/fence';
-export type { IdempotencyStore, IsolationLevel, RequestStatus } from './store/store';
+export type { IdempotencyStore, IsolationLevel, RecordState, RequestStatus } from './store/store';
 export { type KeptRequest, readRequestStatus } from './request-status';
 export * from './store/operator';
 export * from './store/operator-changes';
 export type { RecordedStep } from './store/operator-steps';
 export { createDays } from './store/days';
-export { createDaysIfAllowed, type RetentionOptions, runRetention } from './store/retention';
+export { createDaysIfAllowed, observeRetention, type RetentionOptions, runRetention } from './store/retention';
 export type { DayToExport } from './store/retention-drop';
 export type * from './store/retention-events';
 

@@ -27,9 +27,11 @@ export type PaymentsClientOptions = Omit<PromiseClientOptions, 'policies'>;
 export function createPaymentsClient(address: string, options: PaymentsClientOptions): PaymentsClient {
   const policies = loadPolicies(descriptorSet);
   const client = createPromiseClient(PaymentsServiceService, address, { ...options, policies });
-  const { timeoutMs = DEFAULT_TIMEOUT_MS, requestIdName = REQUEST_ID } = options;
-  return {
-    ...client,
-    updatePayment: (request, settings) => updateAndCompare({ client, timeoutMs, requestIdName }, request, settings),
-  };
+  const { requestIdName = REQUEST_ID } = options;
+  const timeoutOf = (path: string): number =>
+    options.methods?.[path]?.timeoutMs ?? options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+  const timeoutMs = timeoutOf(PaymentsServiceService.updatePayment.path);
+  const readTimeoutMs = timeoutOf(PaymentsServiceService.getPayment.path);
+  const compared = { client, timeoutMs, readTimeoutMs, requestIdName };
+  return { ...client, updatePayment: (request, settings) => updateAndCompare(compared, request, settings) };
 }

@@ -13,6 +13,8 @@ export interface UpdateOptions {
   readonly client: Pick<PromiseClient<PaymentsServiceService>, 'updatePayment' | 'getPayment'>;
   /** Time for the update and the comparison where the call says nothing, milliseconds. */
   readonly timeoutMs: number;
+  /** Most time for the read alone, milliseconds: what the client allows `GetPayment`. */
+  readonly readTimeoutMs: number;
   /** Metadata name of the key. */
   readonly requestIdName: string;
 }
@@ -25,10 +27,12 @@ export interface UpdateOptions {
  * @throws ServiceError of the update; one of reason `ETAG_MISMATCH` has the error of a comparison that failed as its cause
  */
 export async function updateAndCompare(
-  { client, timeoutMs, requestIdName }: UpdateOptions,
+  { client, timeoutMs, readTimeoutMs, requestIdName }: UpdateOptions,
   request: UpdatePaymentRequest,
   settings: CallSettings = {},
 ): Promise<UpdatePaymentResponse> {
+  // Which the client refuses; in a copy there would be nothing left to refuse.
+  if (!isObject(settings)) return client.updatePayment(request, settings);
   const endsAt = performance.now() + (settings.timeoutMs ?? timeoutMs);
   // The caller may go on working with the request.
   const { paymentId, etag, metadata } = { ...request, metadata: { ...request.metadata } };
@@ -43,13 +47,23 @@ export async function updateAndCompare(
   } catch (error) {
     const remainingMs = endsAt - performance.now();
     if (hasKey || attempts < 2 || remainingMs <= 0 || !isEtagMismatch(error)) throw error;
+    const read = {
+      metadata: settings.metadata,
+      signal: settings.signal,
+      timeoutMs: Math.min(remainingMs, readTimeoutMs),
+    };
     const { payment } = await client
-      .getPayment({ paymentId }, { metadata: settings.metadata, signal: settings.signal, timeoutMs: remainingMs })
+      .getPayment({ paymentId }, read)
       .catch((cause: unknown) => Promise.reject(Object.assign(error, { cause })));
     // An etag as before is an old state, from a read that lags behind.
     if (payment === undefined || payment.etag === etag || !isSame(payment.metadata, metadata)) throw error;
     return { payment };
   }
+}
+
+/** Whatever its type says, a caller without a compiler gives anything. */
+function isObject(settings: unknown): boolean {
+  return typeof settings === 'object' && settings !== null && !(Symbol.iterator in settings);
 }
 
 function isEtagMismatch(error: unknown): error is Error {

@@ -157,8 +157,15 @@ describe('a keyless call of an unknown level', () => {
     ['malformed', 'not-a-uuid'],
     ['doubled', `${ID}, ${ID}`],
     ['nil', '00000000-0000-0000-0000-000000000000'],
-  ])('is what a call with a key that is %s is', async (_, key) => {
-    await expectOne(PATHS.unknown, metadataOf({ 'request-id': key }));
+  ])('is not what a call with a key that is %s is: it is refused before anything is sent', async (_, key) => {
+    const { server, client } = await setUp([succeed('unprotected')]);
+    const { error } = await client.call(PATHS.unknown, { metadata: metadataOf({ 'request-id': key }) });
+    expect(error?.code).toBe(status.INVALID_ARGUMENT);
+    expect(error?.details).toMatch(
+      /^request-id of \/payments.v1.PaymentsService\/CreatePayment: expected .*; nothing was sent$/,
+    );
+    expect(error && readCallFailure(error)).toMatchObject({ attempts: 0, why: 'unusable_key', outcomeUnknown: false });
+    expect(server.arrivals).toHaveLength(0);
   });
 
   test('is what a call with its key under another name is', async () => {

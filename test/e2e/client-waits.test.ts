@@ -7,6 +7,7 @@ import { createRetryBudget } from '../../src/idempotency/client/retry-budget';
 import { newRequestId } from '../../src/idempotency/request-id';
 import { useScriptedClients } from '../support/scripted-client';
 import {
+  hang,
   metadataOf,
   PATHS,
   type RawClient,
@@ -75,6 +76,40 @@ test('the options of the caller’s metadata are not written to', async () => {
   const metadata = keyed();
   await client.call(PATHS.unknown, { metadata });
   expect(metadata.getOptions()).toEqual({});
+});
+
+describe('a call that never got a connection', () => {
+  test.each<[string, Metadata]>([
+    ['with a key', keyed()],
+    ['without one', metadataOf({})],
+  ])('%s says where to and for how long it waited, and nothing else changes', async (_, metadata) => {
+    const port = await freePort();
+    const client = clientOf(port, { timeoutMs: 300, attemptTimeoutMs: 120 });
+    const { error } = await client.call(PATHS.unknown, { metadata });
+    expect(error?.code).toBe(status.DEADLINE_EXCEEDED);
+    expect(error?.details).toMatch(/Deadline exceeded after .*Waiting for LB pick: no connection to /);
+    expect(error?.details).toContain(`: no connection to 127.0.0.1:${port} within 0.3 s: does a server listen there?`);
+    expect(error && readCallFailure(error)).toMatchObject({ attempts: 1 });
+  });
+
+  test('says it of the target of a name too', async () => {
+    const { client } = clientAt('nowhere.invalid:50051', { timeoutMs: 200 });
+    const { error } = await client.call(PATHS.unknown, { metadata: keyed() });
+    expect(error?.details).toContain('no connection to nowhere.invalid:50051 within 0.2 s');
+  });
+
+  test('is none of which an attempt left', async () => {
+    const server = await serveAt(hang);
+    const { client } = clientAt(server.address, {
+      ...{ timeoutMs: 600, attemptTimeoutMs: 200 },
+      onEvent: ({ type }) => {
+        if (type === 'retry') server.close();
+      },
+    });
+    const { error } = await client.call(PATHS.unknown, { metadata: keyed() });
+    expect(error && readCallFailure(error)).toMatchObject({ attempts: 2, why: 'deadline' });
+    expect(error?.details).not.toContain('no connection');
+  });
 });
 
 // Case J4.

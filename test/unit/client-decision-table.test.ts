@@ -44,6 +44,11 @@ unknown yes  ABORTED             REQUEST_IN_PROGRESS  500       -     500      -
 unknown yes  ABORTED             REQUEST_IN_PROGRESS  -1        -     -        -         -       stop pushback
 unknown yes  ABORTED             -                    20        -     -        -         -       answer
 unknown yes  ABORTED             other:CLAIM_LOST     20        -     -        -         -       answer
+unknown yes  ABORTED             RetryInfo:20         -         -     -        -         -       retry 20 ABORTED
+unknown yes  ABORTED             RetryInfo:20         70        -     -        -         -       retry 70 ABORTED
+unknown yes  ABORTED             RetryInfo:20         -1        -     -        -         -       stop pushback
+unknown yes  ABORTED             RetryInfo:20         -         -     -        4         -       stop attempts
+unknown no   ABORTED             RetryInfo:20         -         -     -        -         -       stop no_request_id
 unknown yes  RESOURCE_EXHAUSTED  -                    -         -     -        -         -       answer
 unknown yes  RESOURCE_EXHAUSTED  -                    20        -     -        -         -       answer
 unknown yes  RESOURCE_EXHAUSTED  RetryInfo:20         -         -     -        -         -       retry 20 RESOURCE_EXHAUSTED
@@ -98,6 +103,7 @@ safe    no   reset               -                    -         -     -        -
 safe    no   UNAVAILABLE         -                    -         -     -        4         -       stop attempts
 safe    no   UNAVAILABLE         -                    -         -     -        -         0       stop budget
 idem    no   ABORTED             other:ETAG_MISMATCH  -         -     -        -         -       answer
+idem    no   ABORTED             other:ETAG_MISMATCH  -1        -     -        -         -       answer
 idem    no   UNAVAILABLE         -                    -1        -     -        -         -       stop pushback
 idem    yes  UNAVAILABLE         -                    -         -     40       -         -       stop key_expired
 `;

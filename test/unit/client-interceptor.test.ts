@@ -156,6 +156,7 @@ test('a cancel in the tick of the call is not told inside cancel()', async () =>
 test('a cancel after the end changes nothing', async () => {
   const { attempts, heard, events, call, send } = setUp();
   await send();
+  attempts[0]?.listener?.onReceiveMessage?.('answer');
   attempts[0]?.listener?.onReceiveStatus?.(ended(status.OK));
   call.cancelWithStatus(status.CANCELLED, 'late');
   await tick();

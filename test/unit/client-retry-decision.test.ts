@@ -79,11 +79,13 @@ describe('level and key', () => {
 
 describe('status and reason', () => {
   const passing = { reason: 'REQUEST_IN_PROGRESS', retryMs: 70 };
+  const elsewhere = { domain: 'other.v1', retryMs: NaN };
   test.each<[string, status, string, Metadata, RetryDecision]>([
     ['UNAVAILABLE', status.UNAVAILABLE, 'down', metadataOf(sent), retry('UNAVAILABLE', 50)],
     ['in progress', status.ABORTED, '', trailers(passing), retry('REQUEST_IN_PROGRESS', 70)],
     ['claim lost', status.ABORTED, '', trailers({ reason: 'CLAIM_LOST' }), retry('CLAIM_LOST', 50)],
-    ['in progress elsewhere', status.ABORTED, '', trailers({ ...passing, domain: 'other.v1' }), answer],
+    ['in progress elsewhere', status.ABORTED, '', trailers({ ...passing, domain: 'other.v1' }), retry('ABORTED', 70)],
+    ['that elsewhere, and it says no time', status.ABORTED, '', trailers({ ...passing, ...elsewhere }), answer],
     ['etag', status.ABORTED, '', trailers({ reason: 'ETAG_MISMATCH', domain: 'payments.v1' }), answer],
     ['another refusal', status.ABORTED, '', trailers({ reason: 'REQUEST_PARKED' }), answer],
     ['ABORTED', status.ABORTED, 'conflict', metadataOf(sent), answer],

@@ -18,6 +18,7 @@ function clientOf(found: Payment | Error | undefined, { attempts = 2, error = fa
   const read = jest.fn<void, [CallSettings | undefined]>();
   const options: UpdateOptions = {
     timeoutMs: 10_000,
+    readTimeoutMs: 8_000,
     requestIdName: 'request-id',
     client: {
       updatePayment: (_, settings) => {

@@ -3,11 +3,11 @@ import type { StopReason } from '../events';
 import type { Level } from '../policy';
 import { PREVIOUS_ATTEMPTS } from '../wire/metadata';
 import { type Answer, Attempt, type AttemptOwner, localAnswer, type UnderlyingCall } from './attempt';
-import { isOwnTimeout, neverLeft } from './attempt-timeout';
-import { type Deadline, deadlineIn, isParentCancelled, monotonicNow } from './call-deadline';
+import { isOwnTimeout, neverLeft, withoutConnection } from './attempt-timeout';
+import { type Deadline, deadlineIn, isParentCancelled, monotonicNow, parentThatMayCancel } from './call-deadline';
 import { readExpiry } from './call-end';
 import { type CallFailure, callFailure, type FailureReason } from './call-failure';
-import { type CallKey, readCallKey } from './call-key';
+import type { CallKey } from './call-key';
 import type { CallLimits } from './call-limits';
 import type { ClientSettings } from './client-options';
 import { mayHideSuccess } from './hidden-success';
@@ -35,14 +35,15 @@ export class AttemptSequence implements AttemptOwner {
   /** Attempts that were begun. */
   sent = 0;
   private running: Attempt | undefined = undefined;
-  private timer: NodeJS.Timeout | undefined = undefined;
+  private forgetWait: (() => void) | undefined = undefined;
   private isCancelled = false;
+  /** When the first attempt was begun, by `monotonicNow`. */
+  private beganAt: number | undefined = undefined;
   /** The last failure that somebody else than our own clock made. */
   private lastReal: Answer | undefined = undefined;
   /** Whether an attempt before the last one may have taken effect. */
   private maybeDoneBefore = false;
   private readonly level: Level;
-  private readonly key: CallKey;
   private readonly mayBeSentTwice: boolean;
   /** When the key may not be sent any more. */
   private keyLifetime: Deadline;
@@ -50,18 +51,19 @@ export class AttemptSequence implements AttemptOwner {
   /**
    * @param metadata of every attempt, and nobody else's
    * @param message likewise
+   * @param key what the metadata has for a key
    */
   constructor(
     private readonly call: SequencedCall,
     private readonly metadata: Metadata,
     private readonly message: unknown,
+    private readonly key: CallKey,
   ) {
     const { settings } = call;
     const policy = settings.policies.get(this.path);
     this.level = policy?.level ?? 'UNKNOWN';
-    this.key = readCallKey(policy, metadata.get(settings.requestIdName));
-    this.mayBeSentTwice = mayBeSentTwice(this.level, this.key.kind === 'key');
-    this.keyLifetime = keyLifetime(this.key, policy, settings.keyLifetimeMs);
+    this.mayBeSentTwice = mayBeSentTwice(this.level, key.kind === 'key');
+    this.keyLifetime = keyLifetime(key, policy, settings.keyLifetimeMs);
   }
 
   /** Sends the next attempt, unless time is up or nobody waits for it. */
@@ -71,6 +73,7 @@ export class AttemptSequence implements AttemptOwner {
       return this.fail(localAnswer(status.CANCELLED, 'Cancelled by parent call'), 'cancelled', BETWEEN_ATTEMPTS);
     }
     const now = monotonicNow();
+    this.beganAt ??= now;
     const remainingMs = deadline.remainingMs(now);
     if (remainingMs <= 0) return this.stop('deadline', timeIsUp(), BETWEEN_ATTEMPTS);
     const keyRemainingMs = this.keyLifetime.remainingMs(now);
@@ -87,21 +90,38 @@ export class AttemptSequence implements AttemptOwner {
       underlying = nextCall({ ...options, deadline: Date.now() + attemptMs });
     } catch (error) {
       // A channel that was closed meanwhile throws, and nobody above a timer could catch it.
-      const text = error instanceof Error ? error.message : String(error);
-      const answer = localAnswer(status.INTERNAL, `The attempt could not be started: ${text}`);
+      const answer = localAnswer(status.INTERNAL, `The attempt could not be started: ${textOf(error)}`);
       return this.stop('channel', answer, BETWEEN_ATTEMPTS);
     }
     this.sent += 1;
     const isLast = attemptMs >= remainingMs;
-    this.running = new Attempt(underlying, isLast ? deadline : deadlineIn(attemptMs, now), isLast, this);
-    this.running.send(metadata, this.message);
+    const attempt = new Attempt(underlying, isLast ? deadline : deadlineIn(attemptMs, now), isLast, this);
+    this.running = attempt;
+    try {
+      attempt.send(metadata, this.message);
+    } catch (error) {
+      this.onUnsendable(error, attempt);
+    }
+  }
+
+  /** An interceptor below threw. Nobody above could catch it: the first attempt is begun in a tick of its own, others by a timer. */
+  private onUnsendable(error: unknown, attempt: Attempt): void {
+    // It was answered all the same, and what follows is decided.
+    if (this.running !== attempt) return;
+    this.running = undefined;
+    attempt.abandon();
+    const said = `The attempt could not be sent: ${textOf(error)}`;
+    const answer = localAnswer(status.INTERNAL, said);
+    if (attempt.isStarted) return this.stop('channel', answer, answer.status, said);
+    this.sent -= 1;
+    this.stop('channel', answer, BETWEEN_ATTEMPTS, said);
   }
 
   /** Ends the sequence: nothing is sent any more. */
   cancel(code: status, details: string): void {
     this.isCancelled = true;
     if (this.running !== undefined) return this.running.call.cancelWithStatus(code, details);
-    clearTimeout(this.timer);
+    this.forgetWait?.();
     this.fail(localAnswer(code, details), 'cancelled', BETWEEN_ATTEMPTS);
   }
 
@@ -143,14 +163,36 @@ export class AttemptSequence implements AttemptOwner {
       case 'answer':
         return this.fail(answer, 'answer', answer.status);
       case 'stop':
-        return this.stop(decision.why, answer, answer.status);
+        return this.stop(decision.why, ranOutOfTime ? this.timedOut(answer, attempt) : answer, answer.status);
       case 'retry':
         retryBudget.spend();
         this.maybeDoneBefore ||= mayHideSuccess(answer.status);
-        this.timer = setTimeout(() => this.begin(), decision.delayMs);
+        this.wait(decision.delayMs);
         settings.onEvent({ type: 'retry', path: this.path, reason: decision.reason, delayMs: decision.delayMs });
         this.tellBudget();
     }
+  }
+
+  /** Until it is time for the next attempt, or the call that this one serves is cancelled. */
+  private wait(delayMs: number): void {
+    const parent = parentThatMayCancel(this.call.options);
+    const end = (): void => {
+      this.forgetWait?.();
+      this.begin();
+    };
+    const timer = setTimeout(end, delayMs);
+    parent?.once('cancelled', end);
+    this.forgetWait = () => {
+      clearTimeout(timer);
+      parent?.off('cancelled', end);
+    };
+  }
+
+  /** With the cause in its text, where no attempt of the call ever left. */
+  private timedOut(answer: Answer, { call }: Attempt): Answer {
+    if (this.sent > 1 || !neverLeft(answer.status)) return answer;
+    const waitedMs = monotonicNow() - (this.beganAt ?? monotonicNow());
+    return { ...answer, status: withoutConnection(answer.status, call.getPeer(), waitedMs) };
   }
 
   private mayWaitOn(): boolean {
@@ -166,13 +208,13 @@ export class AttemptSequence implements AttemptOwner {
   }
 
   /** Gives up with the last real error, or with `answer` where there was none. */
-  private stop(why: StopReason, answer: Answer, lastAttempt: StatusObject | undefined): void {
+  private stop(why: StopReason, answer: Answer, lastAttempt: StatusObject | undefined, said?: string): void {
     if (this.sent === 0) return this.fail(answer, why, lastAttempt);
     const { key, call } = this;
     const { settings } = call;
     const real = this.lastReal ?? answer;
     const failure = this.failureOf(why, lastAttempt);
-    const stopped = { ...failure, path: this.path, why, key, requestIdName: settings.requestIdName };
+    const stopped = { ...failure, path: this.path, why, said, key, requestIdName: settings.requestIdName };
     settings.onEvent({ type: 'retry_refused', path: this.path, reason: why });
     call.finish({ ...real, status: stopStatus(real.status, stopped) }, failure);
   }
@@ -205,4 +247,8 @@ const BETWEEN_ATTEMPTS = undefined;
 
 function timeIsUp(): Answer {
   return localAnswer(status.DEADLINE_EXCEEDED, 'Deadline exceeded');
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

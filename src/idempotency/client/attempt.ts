@@ -1,4 +1,4 @@
-import { Metadata, type NextCall, type status, type StatusObject } from '@grpc/grpc-js';
+import { Metadata, type NextCall, status, type StatusObject } from '@grpc/grpc-js';
 import type { Deadline } from './call-deadline';
 
 /** The rest of the interceptor chain, down to the channel. */
@@ -46,11 +46,21 @@ export class Attempt {
     this.owner = owner;
   }
 
+  /** Whether it went down the chain: something of it may have left. */
+  isStarted = false;
+
   send(metadata: Metadata, message: unknown): void {
     // grpc-js takes any object with these methods for a listener; one less is made for each call.
     this.call.start(metadata, this);
+    this.isStarted = true;
     this.call.sendMessage(message);
     this.call.halfClose();
+  }
+
+  /** Ends it without a word to its owner. */
+  abandon(): void {
+    this.owner = undefined;
+    this.call.cancelWithStatus(status.CANCELLED, 'Abandoned');
   }
 
   onReceiveMetadata(received: Metadata): void {
@@ -68,6 +78,11 @@ export class Attempt {
     // grpc-js and Node hold on to a call that is over for a while: they shall not hold what is its caller's.
     this.owner = undefined;
     this.message = null;
-    owner.onAnswer({ metadata, message, status: received }, this);
+    owner.onAnswer({ metadata, message, status: message === null ? withoutMessage(received) : received }, this);
   }
+}
+
+/** A success without its message is none: grpc-js would make an error of it above, where nothing is known of the attempts. */
+function withoutMessage(ended: StatusObject): StatusObject {
+  return ended.code === status.OK ? { ...ended, code: status.INTERNAL, details: 'No message received' } : ended;
 }

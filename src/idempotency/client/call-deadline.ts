@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events';
 import { performance } from 'node:perf_hooks';
 import { type InterceptorOptions, propagate } from '@grpc/grpc-js';
 
@@ -43,7 +44,14 @@ export function callDeadline(options: InterceptorOptions, timeoutMs: number): De
 
 /** Whether the call that this one serves is over, so that nobody waits for the answer. */
 export function isParentCancelled(options: InterceptorOptions): boolean {
-  return inheritedParent(options, propagate.CANCELLATION)?.cancelled ?? false;
+  return parentThatMayCancel(options)?.cancelled ?? false;
+}
+
+/** The call that this one serves, and is cancelled with; it emits `cancelled` then. */
+export function parentThatMayCancel(
+  options: InterceptorOptions,
+): (EventEmitter & { readonly cancelled: boolean }) | undefined {
+  return inheritedParent(options, propagate.CANCELLATION);
 }
 
 function inheritedParent(options: InterceptorOptions, what: propagate): InterceptorOptions['parent'] {

@@ -9,9 +9,10 @@ import { isOfTheRecord, mayHideSuccess } from './hidden-success';
  * - `answer`: with an error that another attempt would not change
  * - `cancelled`: by its caller, or with the call on whose behalf it was made
  * - `unserializable`: its request does not fit its type; nothing was sent
+ * - `unusable_key`: its key can't be one; nothing was sent
  * - the others: another attempt might have helped, and none was allowed
  */
-export type FailureReason = 'answer' | 'cancelled' | 'unserializable' | StopReason;
+export type FailureReason = 'answer' | 'cancelled' | 'unserializable' | 'unusable_key' | StopReason;
 
 /** What is known of a call that failed, beside the status itself. A plain grpc-js error has these fields too. */
 export interface CallFailure {
@@ -75,6 +76,7 @@ function canEndOtherwise(why: FailureReason): boolean {
     case 'key_expired':
     case 'no_request_id':
     case 'unserializable':
+    case 'unusable_key':
       return false;
   }
 }

@@ -24,3 +24,27 @@ const IGNORED: CallKey = { kind: 'ignored' };
 export function keyFormatOf(policy: MethodPolicy | undefined): KeyFormat {
   return policy?.keyFormat ?? 'OPAQUE';
 }
+
+/**
+ * What is wrong with a key that a call must not be sent with; undefined where it may go, which it may without a key. The
+ * transport drops a padded key without a word, and the call would run unprotected (case G1). A method whose key is only
+ * observed is called as before.
+ *
+ * @param values what `key` was read from
+ */
+export function faultOfKey(
+  policy: MethodPolicy | undefined,
+  values: readonly MetadataValue[],
+  key: CallKey,
+): string | undefined {
+  if (values.length === 0 || policy?.enforcement === 'OBSERVE') return undefined;
+  switch (key.kind) {
+    case 'missing':
+      return 'expected a key, got an empty text';
+    case 'malformed':
+      return key.description;
+    case 'key':
+    case 'ignored':
+      return undefined;
+  }
+}

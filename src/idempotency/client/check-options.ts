@@ -12,6 +12,26 @@ const METHOD_SETTINGS: ReadonlySet<string> = new Set<keyof CallLimits>([
   'maxAttempts',
 ]);
 
+/** The names of the options of a client's retries. */
+export const CLIENT_OPTIONS: ReadonlySet<string> = new Set(
+  Object.keys({
+    policies: true,
+    requestIdName: true,
+    timeoutMs: true,
+    attemptTimeoutMs: true,
+    maxAttempts: true,
+    methods: true,
+    initialBackoffMs: true,
+    backoffMultiplier: true,
+    maxBackoffMs: true,
+    random: true,
+    waitForReady: true,
+    keyLifetimeMs: true,
+    retryBudget: true,
+    onEvent: true,
+  } satisfies Record<keyof ClientOptions, true>),
+);
+
 /** Whether a value is a time that a call can be given. */
 export function isTimeoutMs(value: number): boolean {
   return Number.isFinite(value) && value > 0 && value <= LONGEST_MS;

@@ -1,9 +1,10 @@
 import type { ClientEventListener } from '../events';
 import type { PolicyRegistry } from '../policy';
+import { faultsOfNames, kindOf } from '../option-names';
 import { quietListener } from '../quiet-listener';
 import { REQUEST_ID } from '../wire/metadata';
 import type { CallLimits } from './call-limits';
-import { faultsOfOptions } from './check-options';
+import { CLIENT_OPTIONS, faultsOfOptions } from './check-options';
 import { createRetryBudget, type RetryBudget } from './retry-budget';
 
 /** Time for a call with all its attempts where nothing else is said, milliseconds. */
@@ -71,9 +72,13 @@ export interface ClientSettings extends Required<
 /**
  * Checks every option and fills in the defaults.
  *
+ * @param known the names of options that there are, those included that somebody else reads
  * @throws TypeError that names each option at fault and what was expected, all at once
  */
-export function clientSettings(options: ClientOptions): ClientSettings {
+export function clientSettings(options: ClientOptions, known = CLIENT_OPTIONS): ClientSettings {
+  if (typeof options !== 'object' || options === null) {
+    throw new TypeError(`client options: expected { policies }, got ${kindOf(options)}`);
+  }
   const { onEvent, initialBackoffMs = 100, maxBackoffMs = Math.max(5_000, initialBackoffMs) } = options;
   const limits = fillIn(options, {
     timeoutMs: DEFAULT_TIMEOUT_MS,
@@ -96,7 +101,7 @@ export function clientSettings(options: ClientOptions): ClientSettings {
     onEvent: typeof onEvent === 'function' ? quietListener(onEvent) : (onEvent ?? (() => undefined)),
     limitsOf: (path) => methods.get(path) ?? limits,
   };
-  const faults = faultsOfOptions(settings, limits, options.methods ?? {});
+  const faults = [...faultsOfNames(options, known), ...faultsOfOptions(settings, limits, options.methods ?? {})];
   if (faults.length > 0) throw new TypeError(`client options: ${faults.join('; ')}`);
   return settings;
 }

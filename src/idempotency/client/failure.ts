@@ -21,13 +21,10 @@ export function readFailure(failed: StatusObject, ranOutOfTime: boolean): Failur
       return { kind: 'transient', reason: 'UNAVAILABLE' };
     case status.ABORTED: {
       const refusal = passingRefusal(failed);
-      return refusal === undefined ? final : { kind: 'transient', reason: refusal };
+      return refusal === undefined ? transientIf(saysWhen(failed), 'ABORTED') : { kind: 'transient', reason: refusal };
     }
     case status.RESOURCE_EXHAUSTED:
-      return transientIf(
-        isMadeByTransport(failed) || readErrorDetails(failed.metadata).retryDelayMs !== undefined,
-        'RESOURCE_EXHAUSTED',
-      );
+      return transientIf(isMadeByTransport(failed) || saysWhen(failed), 'RESOURCE_EXHAUSTED');
     case status.DEADLINE_EXCEEDED:
       return transientIf(ranOutOfTime, 'DEADLINE_EXCEEDED');
     case status.CANCELLED:
@@ -54,12 +51,18 @@ export function readFailure(failed: StatusObject, ranOutOfTime: boolean): Failur
 }
 
 /**
- * The refusal under ABORTED that ends by itself. Any other ABORTED asks the caller to start over (`ETAG_MISMATCH`).
+ * The refusal under ABORTED that ends by itself. Any other ABORTED asks the caller to start over (`ETAG_MISMATCH`), unless
+ * the service {@link saysWhen}.
  */
 function passingRefusal({ metadata }: StatusObject): 'REQUEST_IN_PROGRESS' | 'CLAIM_LOST' | undefined {
   const { domain, reason } = readErrorDetails(metadata);
   if (domain !== ERROR_DOMAIN) return undefined;
   return reason === 'REQUEST_IN_PROGRESS' || reason === 'CLAIM_LOST' ? reason : undefined;
+}
+
+/** Whether the server asks for the same call again, by RetryInfo, where the code alone leaves that open. */
+function saysWhen({ metadata }: StatusObject): boolean {
+  return readErrorDetails(metadata).retryDelayMs !== undefined;
 }
 
 /**

@@ -13,13 +13,14 @@ export function mayHideSuccess(failed: StatusObject): boolean {
     case status.INVALID_ARGUMENT:
     case status.NOT_FOUND:
     case status.ALREADY_EXISTS:
-    case status.PERMISSION_DENIED:
     case status.FAILED_PRECONDITION:
     case status.ABORTED:
     case status.OUT_OF_RANGE:
     case status.UNIMPLEMENTED:
     case status.UNAUTHENTICATED:
       return told(failed.metadata) === 'unknown';
+    case status.PERMISSION_DENIED:
+      return isOfTheStream(failed) || told(failed.metadata) === 'unknown';
     case status.RESOURCE_EXHAUSTED:
       return isOfTheAnswer(failed) || told(failed.metadata) === 'unknown';
     case status.OK:
@@ -87,4 +88,9 @@ const ANSWER_TOO_LARGE = /(sent|trying to send) message larger than max/i;
 /** Whether RESOURCE_EXHAUSTED is about an answer: too large for this side, which says so without headers, or for the server. */
 function isOfTheAnswer(failed: StatusObject): boolean {
   return hasNoHeaders(failed) || ANSWER_TOO_LARGE.test(failed.details);
+}
+
+/** Whether PERMISSION_DENIED is what grpc-js makes of a stream that was reset with INADEQUATE_SECURITY, at any time of it. */
+function isOfTheStream(failed: StatusObject): boolean {
+  return hasNoHeaders(failed) && failed.details.endsWith('Protocol not secure enough');
 }

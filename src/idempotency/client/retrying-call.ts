@@ -4,7 +4,7 @@ import { AttemptSequence, type SequencedCall } from './attempt-sequence';
 import type { EndStatus } from './call-end';
 import { callDeadline, type Deadline } from './call-deadline';
 import { type CallFailure, callFailure, type FailureReason } from './call-failure';
-import { readCallKey } from './call-key';
+import { faultOfKey, readCallKey } from './call-key';
 import { type CallLimits, limitsOfCall } from './call-limits';
 import type { ClientSettings } from './client-options';
 import { freezeRequest, type FrozenMessage } from './freeze-request';
@@ -91,7 +91,17 @@ export class RetryingCall implements UnderlyingCall, SequencedCall {
   /** Sends the first attempt, unless the call is over already. */
   begin(): void {
     if (this.answer !== undefined || this.metadata === undefined) return;
-    this.attempts = new AttemptSequence(this, this.metadata, this.frozen?.message ?? null);
+    const { policies, requestIdName } = this.settings;
+    const { path } = this.options.method_definition;
+    const policy = policies.get(path);
+    const values = this.metadata.get(requestIdName);
+    const key = readCallKey(policy, values);
+    const fault = faultOfKey(policy, values, key);
+    if (fault !== undefined) {
+      const text = `${requestIdName} of ${path}: ${fault}; nothing was sent`;
+      return this.failUnsent(localAnswer(status.INVALID_ARGUMENT, text), 'unusable_key');
+    }
+    this.attempts = new AttemptSequence(this, this.metadata, this.frozen?.message ?? null, key);
     this.attempts.begin();
   }
 

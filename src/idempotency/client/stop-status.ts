@@ -8,6 +8,8 @@ export interface StoppedCall extends Pick<CallFailure, 'attempts' | 'outcomeUnkn
   /** As on the wire. */
   readonly path: string;
   readonly why: StopReason;
+  /** Why exactly, where more is known than the reason. */
+  readonly said?: string | undefined;
   readonly key: CallKey;
   /** Metadata name of the key. */
   readonly requestIdName: string;
@@ -24,7 +26,11 @@ export function stopStatus(real: StatusObject, call: StoppedCall): StatusObject 
     return { ...real, details: `retry refused: no request-id. ${remedy(call)}${unknown} The error was: ${error}` };
   }
   const count = call.attempts === 1 ? '1 attempt' : `${call.attempts} attempts`;
-  const rest = [cause(call.why), ...(call.outcomeUnknown ? ['the outcome is unknown'] : []), ...advice(call)];
+  const rest = [
+    call.said ?? cause(call.why),
+    ...(call.outcomeUnknown ? ['the outcome is unknown'] : []),
+    ...advice(call),
+  ];
   return { ...real, details: `${error} (gave up after ${count}: ${rest.join('; ')})` };
 }
 

@@ -11,6 +11,7 @@ import { quietListener } from '../quiet-listener';
 import { type CallEnd, readCallEnd } from './call-end';
 import type { CallFailure } from './call-failure';
 import { ATTEMPT_TIMEOUT_MS, type LimitedOptions } from './call-limits';
+import { checkCallSettings } from './check-call-settings';
 import { checkKey } from './check-key';
 import { type CallTimes, checkTimes } from './check-times';
 import type { ClientSettings } from './client-options';
@@ -40,7 +41,7 @@ interface NamedMethod extends MethodShape {
 /**
  * Makes one call of a promise client. The request is serialized once, by the channel's interceptor.
  *
- * @throws TypeError, as a rejection, where key, times or request can't be right; nothing was sent then
+ * @throws TypeError, as a rejection, where settings, key, times or request can't be right; nothing was sent then
  * @throws IdempotencyError, as a rejection, where the call failed
  */
 export async function sendTypedCall(
@@ -50,6 +51,7 @@ export async function sendTypedCall(
   request: unknown,
   call: CallSettings = {},
 ): Promise<unknown> {
+  checkCallSettings(call);
   const { requestId, signal, metadata: given, onEnd } = call;
   const { timeoutMs, attemptTimeoutMs } = checkTimes(call, settings.limitsOf(method.path));
   const metadata = given?.clone() ?? new Metadata();

@@ -1,6 +1,6 @@
 import { type ChannelCredentials, type ChannelOptions, Client, type Interceptor } from '@grpc/grpc-js';
 import { safeChannelOptions } from './channel-options';
-import { checkCredentials } from './check-credentials';
+import { checkChannel, checkPlaces, PROMISE_CLIENT_OPTIONS } from './check-promise-options';
 import { type ClientOptions, clientSettings } from './client-options';
 import { interceptorOf } from './interceptor';
 import { sharedRetryBudget } from './retry-budget';
@@ -51,8 +51,8 @@ export interface PromiseClientOptions extends ClientOptions {
  * Makes a promise client of a service.
  *
  * A call rejects with an `IdempotencyError`, which is a `ServiceError` that says how many attempts were made, why they
- * stopped, and whether the outcome is unknown; or with a TypeError, before anything is sent, when its key, its times or its
- * request can't be right.
+ * stopped, and whether the outcome is unknown; or with a TypeError, before anything is sent, when its settings, its key, its
+ * times or its request can't be right.
  *
  * @param service as generated, for example `PaymentsServiceService`
  * @param address a gRPC target, for example `127.0.0.1:50051`
@@ -63,9 +63,11 @@ export function createPromiseClient<Service extends ServiceShape>(
   address: string,
   options: PromiseClientOptions,
 ): PromiseClient<Service> {
+  checkPlaces(service, address, options);
+  const retryBudget = options.retryBudget ?? sharedRetryBudget(address);
+  const settings = clientSettings({ ...options, retryBudget }, PROMISE_CLIENT_OPTIONS);
+  checkChannel(options);
   if ('close' in service) throw new TypeError(`${service['close']?.path} would hide the client's own close()`);
-  const settings = clientSettings({ ...options, retryBudget: options.retryBudget ?? sharedRetryBudget(address) });
-  checkCredentials(options.credentials);
   const client = new Client(address, options.credentials, {
     ...safeChannelOptions(options.channelOptions, settings.onEvent, address),
     interceptors: [...(options.interceptors ?? []), interceptorOf(settings)],

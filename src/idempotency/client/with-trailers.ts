@@ -1,4 +1,5 @@
 import type { CallEnd } from './call-end';
+import { checkCallSettings } from './check-call-settings';
 import type { CallSettings } from './typed-call';
 
 /** A method of a promise client. */
@@ -20,6 +21,8 @@ export function withTrailers<Request, Response>(
   method: PromiseMethod<Request, Response>,
 ): PromiseMethod<Request, AnswerWithTrailers<Response>> {
   return async (request, settings) => {
+    // What is no object would be copied as an empty one: a call without the key that it was given.
+    if (settings !== undefined) checkCallSettings(settings);
     let end: CallEnd | undefined;
     const onEnd = (ended: CallEnd): void => {
       end = ended;

@@ -5,6 +5,7 @@ import { quietListener } from '../quiet-listener';
 import { assertServable } from '../policies/assert-servable';
 import type { IdempotencyStore } from '../store/store';
 import { REQUEST_ID } from '../wire/metadata';
+import { checkOptions } from './check-options';
 import { type Completer, createCompleter } from './completer';
 import type { CompleterOptions } from './completer-options';
 import { createServerInterceptor } from './interceptor';
@@ -81,9 +82,11 @@ export interface Idempotency<Tx> {
 /**
  * Makes the protection of one server.
  *
+ * @throws TypeError that names each option at fault and what was expected
  * @throws RangeError that names `clientVersions` where they can't be what clients say
  */
 export function createIdempotency<Tx extends object>(options: IdempotencyOptions<Tx>): Idempotency<Tx> {
+  checkOptions(options);
   const { policies, store, principal, requestIdName = REQUEST_ID, mostAttempts = 1_000, mostWaiting = 1_000 } = options;
   const onEvent = quietListener(options.onEvent ?? warnOfFaults);
   const contexts = new WeakMap();

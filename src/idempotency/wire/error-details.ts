@@ -50,18 +50,25 @@ export function refusalStatus(refusal: Refusal): WireStatus {
 }
 
 /**
- * Writes what a handler threw on purpose.
+ * Writes what a handler threw on purpose, with what it says about a retry.
  *
- * @param retryAfterMs when the next attempt may run; undefined where the caller decides
+ * @param pausedMs for how long no next attempt may run; of two waits the longer one is told. Default: for none
  */
-export function statusErrorStatus(error: StatusError, retryAfterMs?: number): WireStatus {
+export function statusErrorStatus(error: StatusError, pausedMs?: number): WireStatus {
+  const { retry } = error;
+  const retryAfterMs = retry === 'never' ? undefined : longerOf(retry?.afterMs, pausedMs);
   const details: Any[] = [];
   if (error.info !== undefined) details.push(errorInfo(error.info));
   if (retryAfterMs !== undefined) details.push(retryInfo(retryAfterMs));
   if (error.violations.length > 0) details.push(badRequest(error.violations));
   const metadata = details.length > 0 ? detailsMetadata(error.code, error.details, details) : new Metadata();
+  if (retry === 'never') metadata.set(RETRY_PUSHBACK, '-1');
   if (retryAfterMs !== undefined) metadata.set(RETRY_PUSHBACK, String(Math.ceil(retryAfterMs)));
   return { code: error.code, details: error.details, metadata };
+}
+
+function longerOf(oneMs: number | undefined, otherMs: number | undefined): number | undefined {
+  return oneMs === undefined || otherMs === undefined ? (oneMs ?? otherMs) : Math.max(oneMs, otherMs);
 }
 
 /** Reads the details of an error. Of details that can't be read nothing counts: the status itself is the truth. */
