@@ -9,22 +9,24 @@ import { PaymentsServiceService } from './gen/proto/payments/v1/payments';
 import { drain, listen } from './grpc-server';
 import { endsWithin } from './ends-within';
 import {
+  type ClientEventListener,
   createDaysIfAllowed,
   createIdempotency,
   createRequestsService,
   type IdempotencyStore,
   loadPolicies,
+  observeRetention,
   openPostgresStore,
   type PostgresStoreOptions,
   RequestsServiceService,
-  type RetentionEvent,
   runRetention,
-  type ServerEvent,
   type SqlClient,
   UnusableDatabaseError,
 } from './idempotency/index';
 import { callerIdentity } from './identity/caller-identity';
 import { isLoopback } from './loopback';
+import { both } from './ops/both';
+import { createClientMetrics } from './ops/client-metrics';
 import { createGrpcMetrics } from './ops/grpc-metrics';
 import { createHealth } from './ops/health';
 import { startOpsServer } from './ops/http';
@@ -41,7 +43,7 @@ import { logRetentionEvents } from './ops/retention-log';
 import { createRetentionMetrics } from './ops/retention-metrics';
 import { createOutbox } from './outbox/outbox';
 import { createRelay, type Relay } from './outbox/relay';
-import type { RelayEventListener } from './outbox/relay-events';
+import type { RelayEvent, RelayEventListener } from './outbox/relay-events';
 import type { Deliver } from './outbox/relay-options';
 import type { Authorizer } from './payments/authorizer';
 import { createRefundDelivery } from './payments/deliver-refund';
@@ -50,6 +52,7 @@ import { createPaymentsService } from './payments/payments-service';
 import { refundTermsOf } from './payments/refund-event';
 import { createReceiptDelivery } from './receipts/deliver-receipt';
 import { createReceiptsClient } from './receipts/receipts-client';
+import type { ReconciliationEvent } from './reconciliation/events';
 import { FINDING_KINDS } from './reconciliation/findings';
 import { startReconciliationJob } from './reconciliation/reconciliation-job';
 import { createSimulators } from './simulators';
@@ -59,6 +62,10 @@ import { version } from './version';
 const SERVICES: readonly string[] = ['payments.v1.PaymentsService', 'idempotency.v1.RequestsService'];
 /** How often retention runs, and how soon after the start for the first time. */
 const RETENTION = { intervalMs: 3_600_000, firstAfterMs: 5_000 };
+/** How often the records are looked at, which is far more often than anything is dropped: an alert waits for it. */
+const OBSERVE_EVERY_MS = 15_000;
+/** Looks take a hundredth of the time at most, however slow the database is. */
+const OBSERVE_REST_FACTOR = 99;
 /**
  * The longest request that is taken; a longer one is RESOURCE_EXHAUSTED before anything looks at it. The largest valid
  * payment, 50 notes of 1,024 characters, stays below it in any script. The default of gRPC, 4 MiB, would let one caller
@@ -83,6 +90,10 @@ export interface AppOptions {
   readonly deliver?: Deliver | 'nobody';
   /** The protos with their options, as a serialized FileDescriptorSet. Default: those of this package. */
   readonly descriptorSet?: Uint8Array;
+  /** How often the service looks how its records stand, for the metrics; milliseconds. Default 15,000, as scrapes are made. */
+  readonly observeEveryMs?: number;
+  /** Told where the embedded database ends by itself, with the path of its log: the service is of no use then. Default: nobody. */
+  readonly onDatabaseEnded?: (log: string) => void;
 }
 
 /** Keeps how a part that was started is stopped. */
@@ -121,17 +132,17 @@ export async function startApp(options: AppOptions): Promise<App> {
   }
 }
 
-async function startParts(
-  { config, logger, authorizer: given, deliver: delivering, descriptorSet = ownDescriptorSet }: AppOptions,
-  onStop: OnStop,
-): Promise<Pick<App, 'grpcPort' | 'opsPort'>> {
+async function startParts(options: AppOptions, onStop: OnStop): Promise<Pick<App, 'grpcPort' | 'opsPort'>> {
+  const { config, logger, authorizer: given, deliver: delivering } = options;
+  const { descriptorSet = ownDescriptorSet, observeEveryMs = OBSERVE_EVERY_MS } = options;
   const policies = loadPolicies(descriptorSet);
   const served = policies.all().filter(({ service }) => SERVICES.includes(service));
   const keyed = served.filter(({ key }) => key !== 'IGNORED');
   const reachable = !isLoopback(config.grpcHost);
   const { principal, warnings } = callerIdentity({ tokensFile: config.authTokensFile, reachable });
 
-  const embedded = await takeExclusives(config, (line) => logger.info(line));
+  const { onDatabaseEnded: onEnded } = options;
+  const embedded = await takeExclusives(config, { onLog: (line) => logger.info(line), onEnded });
   if (embedded !== undefined) onStop(() => embedded.stop());
   const connectionString = config.databaseUrl ?? embedded?.connectionString ?? '';
   await prepareSchema(config.migrate, { connectionString });
@@ -152,21 +163,13 @@ async function startParts(
     given === undefined ? (config.cardNetworkAddress ?? simulators.startCardNetwork()) : '',
     delivering === undefined ? (config.receiptsAddress ?? simulators.startReceipts()) : '',
   ]);
-  const authorizer = given ?? reachCardNetwork(networkAddress, onStop);
-  const deliver = delivering ?? reachReceipts(receiptsAddress, onStop);
+  const onClientEvent = createClientMetrics(metrics.registry);
+  const authorizer = given ?? reachCardNetwork(networkAddress, onClientEvent, onStop);
+  const deliver = delivering ?? reachReceipts(receiptsAddress, onClientEvent, onStop);
   const store = await openStore({ business: database.transactions, records: database.store, policies: keyed });
 
-  const logEvent = logServerEvents(logger);
-  const onEvent = (event: ServerEvent): void => {
-    metrics.onServerEvent(event);
-    logEvent(event);
-  };
-  const countRetention = createRetentionMetrics(metrics.registry);
-  const logRetention = logRetentionEvents(logger);
-  const onRetentionEvent = (event: RetentionEvent): void => {
-    countRetention(event);
-    logRetention(event);
-  };
+  const onEvent = both(metrics.onServerEvent, logServerEvents(logger));
+  const onRetentionEvent = both(createRetentionMetrics(metrics.registry), logRetentionEvents(logger));
   // Before the first call: keys of today need their day.
   await createDaysIfAllowed(database.maintenance, onRetentionEvent);
   const maintenance = startMaintenance({
@@ -174,36 +177,34 @@ async function startParts(
     runOnce: (signal) => runRetention({ client: database.maintenance, onEvent: onRetentionEvent, signal }),
     onError: (error) => logger.error(error, 'a round of retention could not be run'),
   });
-  const background: { stop(): Promise<void> }[] = [maintenance];
+  const observing = startMaintenance({
+    ...{ intervalMs: observeEveryMs, firstAfterMs: Math.min(observeEveryMs, RETENTION.firstAfterMs) },
+    restFactor: OBSERVE_REST_FACTOR,
+    runOnce: () => observeRetention(database.maintenance, onRetentionEvent),
+    onError: (error) =>
+      logger.warn(error, 'the records could not be looked at; the metrics show how they stood before'),
+  });
+  const background: { stop(): Promise<void> }[] = [maintenance, observing];
   let backgroundStops: Promise<unknown> | undefined;
   const stopBackground = async (): Promise<void> => {
     await (backgroundStops ??= Promise.all(background.map((part) => part.stop())));
   };
   onStop(stopBackground);
 
+  const countReconciliation = createReconciliationMetrics(metrics.registry, FINDING_KINDS);
   if (config.reconcileIntervalMs > 0 && networkAddress !== '') {
-    const count = createReconciliationMetrics(metrics.registry, FINDING_KINDS);
-    const log = logReconciliationEvents(logger);
     const job = await startReconciliationJob({
       ...{ prisma: database.business, records: database.store, networkAddress, intervalMs: config.reconcileIntervalMs },
-      onEvent: (event) => {
-        count(event);
-        log(event);
-      },
+      onEvent: both<ReconciliationEvent>(countReconciliation, logReconciliationEvents(logger)),
       onError: (error) => logger.error(error, 'our books could not be compared with those of the card network'),
     });
     background.push(job);
   }
 
-  const countRelay = createOutboxMetrics(metrics.registry).onRelayEvent;
-  const logRelay = logRelayEvents(logger);
   const relay = startRelay({
     deliver: deliver === 'nobody' ? deliver : createRefundDelivery({ prisma: database.business, authorizer }, deliver),
     ...{ database, onStop },
-    onEvent: (event) => {
-      countRelay(event);
-      logRelay(event);
-    },
+    onEvent: both<RelayEvent>(createOutboxMetrics(metrics.registry).onRelayEvent, logRelayEvents(logger)),
   });
   const outbox = createOutbox(relay === undefined ? {} : { onAdded: () => relay.wake() });
   const idempotency = createIdempotency({
@@ -257,14 +258,14 @@ async function startParts(
   return { grpcPort, opsPort: ops.port };
 }
 
-function reachCardNetwork(address: string, onStop: OnStop): Authorizer {
-  const authorizer = createNetworkAuthorizer({ address });
+function reachCardNetwork(address: string, onEvent: ClientEventListener, onStop: OnStop): Authorizer {
+  const authorizer = createNetworkAuthorizer({ address, onEvent });
   onStop(async () => authorizer.close());
   return authorizer;
 }
 
-function reachReceipts(address: string, onStop: OnStop): Deliver {
-  const receipts = createReceiptsClient(address, { credentials: credentials.createInsecure() });
+function reachReceipts(address: string, onEvent: ClientEventListener, onStop: OnStop): Deliver {
+  const receipts = createReceiptsClient(address, { credentials: credentials.createInsecure(), onEvent });
   onStop(async () => receipts.close());
   return createReceiptDelivery(receipts);
 }

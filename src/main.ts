@@ -1,3 +1,4 @@
+import './require-node';
 import { startApp } from './app';
 import { readConfig } from './config';
 import { misspelledSettings } from './misspelled-settings';
@@ -17,7 +18,7 @@ async function main(args: readonly string[]): Promise<void> {
   // completion is sealed and fenced.
   process.on('unhandledRejection', (error) => logger.error(error, 'a promise was rejected and nobody looked'));
 
-  const starting = startApp({ config, logger });
+  const starting = startApp({ config, logger, onDatabaseEnded: (log) => fail(new DatabaseEnded(log)) });
   const stopOnce = oneTime(starting, async (signal: string) => {
     logger.info({ signal }, 'stopping: running calls end first');
     await (await starting).stop();
@@ -36,6 +37,17 @@ async function main(args: readonly string[]): Promise<void> {
   );
 }
 
+/** Nothing can be answered any more; whoever starts the service again starts the database with it. */
+class DatabaseEnded extends OperatorError {
+  override readonly name = 'DatabaseEnded';
+
+  constructor(log: string) {
+    super(
+      `The embedded database has ended by itself. Its log is ${log}; start the service again when what it says is repaired.`,
+    );
+  }
+}
+
 /** Everything is set by the environment: the one argument asks by which variables. */
 function answerArguments([argument, ...others]: readonly string[]): void {
   if (argument === '--help' && others.length === 0) return console.log(settingsHelp());
@@ -51,7 +63,7 @@ function oneTime(starting: Promise<unknown>, stop: (signal: string) => Promise<v
   starting.then(startIsOver, startIsOver);
   return (signal) => {
     if (stopping !== undefined && isStarting) fail(new OperatorError(`ended by a second ${signal} during the start`));
-    stopping ??= stop(signal).catch(fail);
+    if (stopping === undefined) stopping = stop(signal).catch(fail);
   };
 }
 

@@ -24,7 +24,8 @@ function lacksLastWord(variable: string, setting: string): boolean {
   return variable.includes('_') && setting.replace(/_[A-Z]+$/, '') === variable;
 }
 
-function isOneEditApart(one: string, other: string): boolean {
+/** Whether one letter of one text is wrong, missing, too many or swapped with the next, seen from the other. */
+export function isOneEditApart(one: string, other: string): boolean {
   const shorter = Math.min(one.length, other.length);
   let before = 0;
   while (before < shorter && one[before] === other[before]) before += 1;

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import '../require-node';
 import { COMMANDS } from './commands';
 import { runCommand } from './run-command';
 

@@ -32,7 +32,7 @@ export function spanOf(ms: number): string {
 
 /** What is known of a record, a line each; never what was asked, given or answered. */
 export function recordLines(record: SeenRecord): readonly string[] {
-  const { since, ageMs, leaseLeftMs, attempt, instance, recoveryPoint, steps, completedAt, expiresAt, keptAt } = record;
+  const { since, ageMs, leaseLeftMs, attempt, instance, steps, completedAt, expiresAt, keptAt } = record;
   const facts: readonly (readonly [string, string | undefined])[] = [
     ['state', stateText(record)],
     ['day dropped', keptAt?.toISOString()],
@@ -40,7 +40,7 @@ export function recordLines(record: SeenRecord): readonly string[] {
     ['lease', record.state === 'claimed' ? leaseText(leaseLeftMs) : undefined],
     ['attempt', `${attempt}, last by ${instance}`],
     ['resource', record.resource],
-    ['recovery point', recoveryPoint],
+    ['recovery point', recoveryPointOf(record)],
     ['steps', steps === undefined ? 'of a form that this version does not know' : steps.map(stepText).join(', ')],
     ['request kept', record.isRequestKept ? 'yes: a completer can resume it' : undefined],
     ['status', statusText(record)],
@@ -54,14 +54,14 @@ export function recordLines(record: SeenRecord): readonly string[] {
 
 /** The same for programs. */
 export function recordJson(record: SeenRecord): Readonly<Record<string, unknown>> {
-  const { path, scope, requestId, state, since, ageMs, leaseLeftMs, attempt, instance, recoveryPoint, steps } = record;
+  const { path, scope, requestId, state, since, ageMs, leaseLeftMs, attempt, instance, steps } = record;
   const { resource, isRequestKept, code, isAnswerKept, completedAt, expiresAt, keptAt, pausedUntil } = record;
   return {
     ...{ method: path, scope, requestId, state, since, ageMs: Math.round(ageMs), attempt, instance, resource },
     leaseLeftMs: state === 'claimed' ? Math.max(0, Math.round(leaseLeftMs)) : undefined,
     ...{
       pausedUntil,
-      recoveryPoint,
+      recoveryPoint: recoveryPointOf(record),
       steps,
       requestKept: isRequestKept,
       answerKept: code === undefined ? undefined : isAnswerKept,
@@ -69,6 +69,11 @@ export function recordJson(record: SeenRecord): Readonly<Record<string, unknown>
     ...{ status: code === undefined ? undefined : status[code], completedAt, expiresAt, dayDroppedAt: keptAt },
     next: nextStep(record),
   };
+}
+
+/** Behind which the request goes on; that of one which goes on no more is past. */
+function recoveryPointOf({ state, recoveryPoint }: SeenRecord): string | undefined {
+  return state === 'claimed' || state === 'parked' ? recoveryPoint : undefined;
 }
 
 function stateText(record: SeenRecord): string {

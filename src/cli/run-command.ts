@@ -1,4 +1,6 @@
+import { isOneEditApart } from '../misspelled-settings';
 import { OperatorError } from '../operator-error';
+import { version } from '../version';
 import { type Command, EXIT, type ExitCode, UsageError } from './command';
 
 /** What a command line is run with. */
@@ -20,10 +22,15 @@ export async function runCommand({ commands, args, environment, print, printErro
     print(help(commands));
     return EXIT.ok;
   }
+  if (name === 'version' || name === '--version' || name === '-v') {
+    print(version);
+    return EXIT.ok;
+  }
   const command = commands.find((candidate) => candidate.name === name);
   if (command === undefined) {
-    printError(name === undefined ? 'which command?' : `unknown command "${name}"`);
+    // What is at fault comes last: the usage may be longer than a screen.
     printError(help(commands));
+    printError(name === undefined ? 'which command?' : unknownCommand(name, commands));
     return EXIT.usage;
   }
   if (rest.includes('--help') || rest.includes('-h')) {
@@ -33,11 +40,21 @@ export async function runCommand({ commands, args, environment, print, printErro
   try {
     return await command.run({ args: rest, environment, print, printError });
   } catch (error) {
+    const isUsage = isUsageError(error);
+    if (isUsage && !(error instanceof UsageError && !error.withUsage)) printError(commandHelp(command));
     printError(messageOf(error));
-    if (!isUsageError(error)) return EXIT.refused;
-    if (!(error instanceof UsageError) || error.withUsage) printError(commandHelp(command));
-    return EXIT.usage;
+    return isUsage ? EXIT.usage : EXIT.refused;
   }
+}
+
+function unknownCommand(name: string, commands: readonly Command[]): string {
+  const meant = commands.find((command) => isMeantBy(name, command.name));
+  return `unknown command "${name}"${meant === undefined ? '' : `; was ${meant.name} meant?`}`;
+}
+
+/** One letter is wrong, or only the beginning is there. */
+function isMeantBy(written: string, name: string): boolean {
+  return isOneEditApart(written, name) || (written.length >= 3 && name.startsWith(written));
 }
 
 const DATABASE =
@@ -45,7 +62,7 @@ const DATABASE =
 
 function help(commands: readonly Command[]): string {
   const lines = commands.flatMap((command) => [usageOf(command), `      ${command.summary}`]);
-  const more = 'grpc-idempotency <command> --help tells more of one, with an example.';
+  const more = 'grpc-idempotency <command> --help tells more of one, with an example; --version, which this is.';
   return ['usage:', ...lines, more, DATABASE].join('\n');
 }
 

@@ -36,7 +36,11 @@ const SETTLEMENT_RESULTS = ['committed', 'never_committed', 'lost', 'unsettled']
 
 /**
  * The `idempotency_*` family of design 3.4, fed by the events of the library. Labels are bounded: service, method,
- * outcome, code and known clients, never a key, a scope or a text (case M1).
+ * outcome, code and known clients, never a key, a scope or a text (case M1). Make them once per registry, and give the
+ * listener to `createIdempotency` as its `onEvent`.
+ *
+ * @param policies of the methods that are served, such as `policies.all()`
+ * @param clientVersions those that `createIdempotency` was given
  */
 export function createIdempotencyMetrics(
   registry: Registry,
@@ -99,8 +103,12 @@ export function createIdempotencyMetrics(
   const limits = counter('idempotency_execution_limit_total', 'Attempts that ran longer than max_execution.');
   const parked = counter('idempotency_parked_total', 'Requests that were tried too often and wait for a person.');
   const takeovers = counter('idempotency_takeovers_total', 'Claims taken over after their lease.');
-  const fenced = counter('idempotency_fenced_total', 'Writes refused because the claim had gone to another attempt.');
+  const fenced = counter('idempotency_fenced_total', 'Attempts that changed nothing because their claim was lost.');
   const released = counter('idempotency_released_total', 'Claims given up, so that the key was free again.');
+  const leasesEnded = counter(
+    'idempotency_leases_ended_total',
+    'Leases ended early, of requests that stay claimed: half finished, or running when the process ended.',
+  );
 
   const suspects = counter(
     'idempotency_regenerated_key_suspects_total',
@@ -122,7 +130,7 @@ export function createIdempotencyMetrics(
     for (const result of RESUME_RESULTS) resumed.inc({ ...labels, result }, 0);
     for (const result of SETTLEMENT_RESULTS) settled.inc({ ...labels, result }, 0);
     for (const metric of [claims, executions, leaseUsed, responses, keyAges]) metric.zero(labels);
-    for (const metric of [takeovers, fenced, released, limits, parked, suspects]) metric.inc(labels, 0);
+    for (const metric of [takeovers, fenced, released, leasesEnded, limits, parked, suspects]) metric.inc(labels, 0);
   }
 
   return (event: ServerEvent) => {
@@ -159,8 +167,9 @@ export function createIdempotencyMetrics(
       case 'fenced':
         return fenced.inc({ ...labels });
       case 'released':
-      case 'lease_ended':
         return released.inc({ ...labels });
+      case 'lease_ended':
+        return leasesEnded.inc({ ...labels });
       case 'call':
       case 'fault':
       case 'stranded':

@@ -32,9 +32,9 @@ export function createLogger({ level, destination }: LoggerOptions): Logger {
 /**
  * Writes one line per keyed call (design 3.5) and one per fault.
  *
- * A call's line has `requestId`, `method`, `outcome`, `attempt`, `code`, `reason` (of a refusal, of the error that the
- * handler answered with, or of a recorded rejection), `observed` (a policy that only observes let it through),
- * `durationMs`, and what the handler published as `published.<name>`: flat, for search, and never in the way of a field of
+ * A call's line has `requestId`, `method`, `outcome`, `recordState` (where the record of its key stands at its end, as far as
+ * that is known), `attempt`, `code`, `reason` (of a refusal, of the error that the handler answered with, or of a recorded
+ * rejection), `observed` (a policy that only observes let it through), `durationMs`, and what the handler published as `published.<name>`: flat, for search, and never in the way of a field of
  * ours. It is `info` for what is expected of callers that retry, `warn` for what somebody should look at, `error` where the
  * service failed. A fault's line is `error` and has the stacks of the error as `err`, as has the line of a call whose handler
  * answered that the service failed. Every line about a request has its `requestId`. No line holds a request or an answer.
@@ -90,11 +90,12 @@ function about({ requestId, path }: { readonly requestId?: string | undefined; r
 }
 
 function callFields(event: CallEvent) {
-  const { requestId, path, outcome, attempt, code, reason, observed, durationMs, published } = event;
+  const { requestId, path, outcome, recordState, attempt, code, reason, observed, durationMs, published } = event;
   return {
     requestId,
     method: path,
     outcome,
+    recordState,
     attempt,
     code: grpcCode(code),
     reason,
@@ -136,6 +137,8 @@ function callLevel({ outcome, code, reason, rejected, error }: CallEvent): 'info
       return reason === undefined || rejected === true || error !== undefined ? 'info' : 'warn';
     case 'replayed':
     case 'in_progress':
+    case 'unprotected':
+      // Without a key where the policy lets it; where one is required, that is `missing_key`.
       return 'info';
     case 'mismatch':
     case 'missing_key':
@@ -144,7 +147,6 @@ function callLevel({ outcome, code, reason, rejected, error }: CallEvent): 'info
     case 'expired_key':
     case 'parked':
     case 'keyless_retry':
-    case 'unprotected':
     case 'principal_missing':
       return 'warn';
     case 'store_unavailable':

@@ -15,6 +15,8 @@ export interface MaintenanceOptions {
   readonly runOnce: (signal: AbortSignal) => Promise<unknown>;
   /** From the end of one round to the next, milliseconds. */
   readonly intervalMs: number;
+  /** At least so many times as long as a round took passes before the next: it bounds what rounds cost. Default 0. */
+  readonly restFactor?: number;
   /** From the start to the first round, milliseconds. */
   readonly firstAfterMs: number;
   /** Told of a round that failed; the next one comes all the same. */
@@ -22,16 +24,18 @@ export interface MaintenanceOptions {
 }
 
 /** Runs a round soon after the start and then at every interval, one at a time. */
-export function startMaintenance({ runOnce, intervalMs, firstAfterMs, onError }: MaintenanceOptions): Maintenance {
+export function startMaintenance(options: MaintenanceOptions): Maintenance {
+  const { runOnce, intervalMs, restFactor = 0, firstAfterMs, onError } = options;
   const stopping = new AbortController();
   let round = Promise.resolve();
   let timer: NodeJS.Timeout;
   const runAfter = (delayMs: number): void => {
     timer = setTimeout(() => {
+      const startedAt = performance.now();
       round = runOnce(stopping.signal)
         .then(() => undefined, onError)
         .then(() => {
-          if (!stopping.signal.aborted) runAfter(intervalMs);
+          if (!stopping.signal.aborted) runAfter(Math.max(intervalMs, restFactor * (performance.now() - startedAt)));
         });
     }, delayMs);
     timer.unref();

@@ -5,7 +5,7 @@ const STEPS = ['create_days', 'drop_days', 'purge_undated_records', 'observe'] a
 const STATES = ['claimed', 'completed', 'parked', 'expired'] as const;
 
 /**
- * What retention did in this process, and how the records stood at its last round (design 3.4). Nothing is counted when
+ * What retention did in this process, and how the records stood at its last look (design 3.4). Nothing is counted when
  * the metrics are read: that would cost more the more there is to keep.
  */
 export function createRetentionMetrics(registry: Registry): RetentionEventListener {
@@ -23,15 +23,15 @@ export function createRetentionMetrics(registry: Registry): RetentionEventListen
     labelNames: ['step'],
     registers,
   });
-  const partitions = gauge('idempotency_partitions', 'Tables that hold records, at the last round.');
+  const partitions = gauge('idempotency_partitions', 'Tables that hold records, at the last look.');
   const oldest = gauge(
     'idempotency_oldest_claim_age_seconds',
-    'Age of the oldest claim without an answer that the last round saw.',
+    'Age of the oldest claim without an answer that the last look saw.',
   );
   const kept = gauge('idempotency_records_kept', 'Records that were parked or half done when their day was dropped.');
   const records = new Gauge({
     name: 'idempotency_records',
-    help: 'Records by their state at the last round; estimated where there are many.',
+    help: 'Records by their state at the last look; estimated where there are many.',
     labelNames: ['state'],
     registers,
   });

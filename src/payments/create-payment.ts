@@ -13,6 +13,9 @@ import { findLivePayment, findPayment, insertPaymentIfUnpaid, type PaymentRow } 
 import { paymentResource } from './payment-resource';
 import type { PaymentsServiceOptions } from './payments-service';
 
+/** How soon a caller is asked to come back while another request pays its order: about as long as a card network takes. */
+const ORDER_RETRY_MS = 1_000;
+
 type CreateAttempt = Attempt<Prisma.TransactionClient, CreatePaymentResponse>;
 
 /** What the first phase decides, as it is stored. */
@@ -27,8 +30,8 @@ type Draft =
  * draft and the other asks nobody for money. An order that was paid and a card that was declined are answers, recorded
  * and replayed.
  *
- * @throws StatusError INVALID_ARGUMENT that names every field at fault; ABORTED with `ORDER_PAYMENT_IN_PROGRESS`;
- *   UNAVAILABLE while it is not known whether the amount is held
+ * @throws StatusError INVALID_ARGUMENT that names every field at fault; ABORTED with `ORDER_PAYMENT_IN_PROGRESS`, to
+ *   come again; UNAVAILABLE while it is not known whether the amount is held
  */
 export async function createPayment(
   options: PaymentsServiceOptions,
@@ -38,11 +41,13 @@ export async function createPayment(
   const violations = paymentViolations(request);
   if (violations.length > 0) throw invalidArgument(violations);
   attempt.publish({ order_id: request.orderId });
-  const draft = await attempt.phase('draft', (tx) => writeDraft(tx, request, attempt), {
+  const draft = await attempt.phase('draft', (tx) => writeAndName(tx, request, attempt), {
     begins: ({ kind }) => (kind === 'drafted' ? 'charge' : undefined),
   });
   const { paymentId } = draft;
-  if (draft.kind === 'paid') return attempt.complete(() => Promise.resolve(alreadyPaid(paymentId, attempt)));
+  // Also by an attempt that found the draft written.
+  attempt.publish({ payment_id: paymentId, resource: paymentResource(draft) });
+  if (draft.kind === 'paid') return attempt.complete(() => Promise.resolve(alreadyPaid(paymentId)));
 
   const { amountMinor, currency, paymentMethod } = request;
   const charge = await attempt.effect('charge', (requestId, call) =>
@@ -52,6 +57,17 @@ export async function createPayment(
   const outcome = await attempt.complete((tx) => record(tx, { options, request, attempt, paymentId, charge }));
   if ('payment' in outcome) options.onPaymentCreated();
   return outcome;
+}
+
+/** The payment is named in the transaction that drafts it: from then on duplicates are told which one it is. */
+async function writeAndName(
+  tx: Prisma.TransactionClient,
+  request: CreatePaymentRequest,
+  attempt: CreateAttempt,
+): Promise<Draft> {
+  const draft = await writeDraft(tx, request, attempt);
+  attempt.publish({ resource: paymentResource(draft) });
+  return draft;
 }
 
 async function writeDraft(
@@ -68,9 +84,15 @@ async function writeDraft(
     if (isFirst) await removeDraft(tx, paymentId);
     return { kind: 'paid', paymentId: live.paymentId };
   }
-  if (isFirst) return { kind: 'drafted', paymentId };
-  const text = 'another request is paying this order: ask again when it has ended';
-  throw new StatusError(status.ABORTED, text, [], { reason: ORDER_PAYMENT_IN_PROGRESS, domain: PAYMENTS_DOMAIN });
+  if (!isFirst) throw orderInProgress();
+  return { kind: 'drafted', paymentId };
+}
+
+/** Whoever comes again is told how the other request ended: that the order is paid, or it may pay itself. */
+function orderInProgress(): StatusError {
+  const info = { reason: ORDER_PAYMENT_IN_PROGRESS, domain: PAYMENTS_DOMAIN };
+  const text = 'another request is paying this order: ask again with the same key when it has ended';
+  return new StatusError(status.ABORTED, text, [], info, { afterMs: ORDER_RETRY_MS });
 }
 
 /** What a payment is recorded from. */
@@ -98,7 +120,7 @@ async function record(
   // No draft stood in the way of whoever wrote it. The charge is found by who compares with the card network.
   if (payment === undefined) throw new Error('charged, and the order has another live payment');
   await options.outbox.add(tx, receiptRequested(payment));
-  attempt.publish({ payment_id: paymentId, resource: paymentResource(payment), state: payment.state });
+  attempt.publish({ state: payment.state });
   return { payment: paymentMessage(payment) };
 }
 
@@ -111,13 +133,13 @@ function recorded(payment: PaymentRow | null): CreatePaymentResponse {
   return { payment: paymentMessage(payment) };
 }
 
+/** The record goes on naming the payment, of which there is none: by its id the card network knows what it declined. */
 function declined(reason: string): Rejection {
   const info = { reason: CARD_DECLINED, domain: PAYMENTS_DOMAIN, metadata: { decline_reason: reason } };
   return reject(new StatusError(status.FAILED_PRECONDITION, 'the card was declined', [], info));
 }
 
-function alreadyPaid(paymentId: string, attempt: CreateAttempt): Rejection {
-  attempt.publish({ payment_id: paymentId, resource: paymentResource({ paymentId }) });
+function alreadyPaid(paymentId: string): Rejection {
   return reject(
     new StatusError(status.ALREADY_EXISTS, `the order has a live payment, ${paymentId}`, [], {
       reason: ORDER_ALREADY_PAID,

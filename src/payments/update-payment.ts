@@ -12,7 +12,8 @@ import { findPayment, updatePaymentIfUnchanged } from './payment-repository';
  * Replaces the metadata of a payment that is still at the etag its writer has seen, so that a late retry never overwrites
  * a newer write. Thrown and not recorded: with a key, the retry of a write that happened is replayed anyway.
  *
- * @throws StatusError INVALID_ARGUMENT, NOT_FOUND, or ABORTED with reason `ETAG_MISMATCH`
+ * @throws StatusError INVALID_ARGUMENT, NOT_FOUND, or ABORTED with reason `ETAG_MISMATCH`, which says that it is never to be
+ *   sent again (design 3.2)
  */
 export async function updatePayment(
   request: UpdatePaymentRequest,
@@ -34,5 +35,5 @@ export async function updatePayment(
 
 function etagMismatch(): StatusError {
   const text = 'the payment was changed since its etag was read: read it again, and decide anew what to write';
-  return new StatusError(status.ABORTED, text, [], { reason: ETAG_MISMATCH, domain: PAYMENTS_DOMAIN });
+  return new StatusError(status.ABORTED, text, [], { reason: ETAG_MISMATCH, domain: PAYMENTS_DOMAIN }, 'never');
 }

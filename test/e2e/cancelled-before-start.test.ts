@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { ServerInterceptingCall, type ServerInterceptor, Server, status } from '@grpc/grpc-js';
 import { PaymentsServiceService } from '../../src/gen/proto/payments/v1/payments';
+import { StatusError } from '../../src/idempotency/index';
 import { type AttemptService, payAndComplete, startAttemptService } from '../support/attempt-service';
 import { deferred } from '../support/deferred';
 import { until } from '../support/until';
 
 const KEY = randomUUID();
+const PATH = '/payments.v1.PaymentsService/CreatePayment';
 
 describe('a call that another interceptor holds back once it is claimed (case J11)', () => {
   let held = deferred();
@@ -85,6 +87,34 @@ describe('a call that another interceptor holds back once it is claimed (case J1
     await service.idempotency.idle();
     expect(runs).toBe(0);
     expect(await service.database.count('payments')).toBe(0);
+  });
+
+  it('and whose caller hangs up then ends the lease only, where the request is half finished', async () => {
+    service.handle({
+      createPayment: async (_, attempt) => {
+        await attempt.phase('draft', async () => undefined);
+        throw new StatusError(status.NOT_FOUND, 'not now');
+      },
+    });
+    const first = service.pay({ requestId: KEY });
+    letGo.resolve();
+    expect((await first).code).toBe(status.UNAVAILABLE);
+    service.events.length = 0;
+    [held, letGo] = [deferred(), deferred()];
+    const hangUp = new AbortController();
+    const cut = service.pay({ requestId: KEY, signal: hangUp.signal });
+    await held.promise;
+
+    hangUp.abort();
+
+    expect((await cut).code).toBe(status.CANCELLED);
+    await until('the lease is ended', async () => service.events.some(({ type }) => type === 'lease_ended'), 4_000);
+    expect(service.events).toContainEqual({ type: 'lease_ended', path: PATH, requestId: KEY });
+    expect(service.events.filter(({ type }) => type === 'released')).toEqual([]);
+    expect(await service.database.count(`idempotency_record WHERE state = 'claimed' AND lease_until <= now()`)).toBe(1);
+    letGo.resolve();
+    await service.idempotency.idle();
+    await service.database.rows('TRUNCATE payments, idempotency_record');
   });
 
   it('and whose caller hangs up then has one line also where nothing was claimed for it', async () => {

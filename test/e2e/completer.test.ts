@@ -177,7 +177,7 @@ describe('a half-finished request', () => {
     // Whatever the server does on the same connection comes after the cancel has reached it.
     await used.service.client.call({ method: 'GetPayment', request: { payment_id: randomUUID() } });
     slow.resolve();
-    await until('the claim was let go', async () => used.service.events.some(({ type }) => type === 'released'));
+    await until('its lease was ended', async () => used.service.events.some(({ type }) => type === 'lease_ended'));
     expect(await used.record()).toMatchObject({ state: 'claimed', attempt: 1 });
     await used.muchLater();
     expect(await used.service.idempotency.createCompleter().runOnce()).toEqual(['completed']);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { status } from '@grpc/grpc-js';
-import type { AdmissionOutcome, ServerEvent } from '../../src/idempotency/index';
+import { Metadata, status } from '@grpc/grpc-js';
+import { type AdmissionOutcome, readErrorDetails, type ServerEvent } from '../../src/idempotency/index';
+import { STATUS_DETAILS } from '../../src/idempotency/wire/metadata';
 import { type AttemptService, payAndComplete, startAttemptService } from '../support/attempt-service';
 import { rawCall } from '../support/raw-call';
 
@@ -74,6 +75,11 @@ describe('a keyed call that never gets to a claim (design 3.4, 3.5)', () => {
     const answer = await rawCall(service.port, PATH, [tooManyFields], { 'request-id': requestId });
     expect(answer.code).toBe(status.INVALID_ARGUMENT);
     expect(answer.message).toMatch(/holds too many fields.*: send it in smaller parts/);
+    // As every refusal says to programs.
+    const metadata = new Metadata();
+    metadata.set(STATUS_DETAILS, Buffer.from(String(answer.headers[STATUS_DETAILS]), 'base64'));
+    expect(readErrorDetails(metadata)).toMatchObject({ reason: 'REQUEST_UNREADABLE', domain: 'idempotency.v1' });
+    expect(answer.headers['grpc-retry-pushback-ms']).toBe('-1');
     const line = { code: status.INVALID_ARGUMENT, scope: 'account-1', reason: 'REQUEST_UNREADABLE' };
     expectLine(requestId, 'malformed_key', line);
     expect(await service.database.count('idempotency_record')).toBe(0);

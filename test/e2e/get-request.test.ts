@@ -84,12 +84,12 @@ describe('GetRequest', () => {
     const completed = await ask(requestId);
     const times = await recorded();
 
-    expect(running).toMatchObject({ state: RequestState.REQUEST_STATE_IN_PROGRESS, resource: '', statusCode: 0 });
+    const resource = `payments/${response?.payment.payment_id}`;
+    expect(running).toMatchObject({ state: RequestState.REQUEST_STATE_IN_PROGRESS, resource, statusCode: 0 });
     expect([running.completeTime, running.expireTime]).toEqual([undefined, undefined]);
     expect(completed).toMatchObject({
       state: RequestState.REQUEST_STATE_COMPLETED,
-      resource: `payments/${response?.payment.payment_id}`,
-      ...{ statusCode: status.OK, statusMessage: '' },
+      ...{ resource, statusCode: status.OK, statusMessage: '' },
     });
     expect([msOf(running.claimTime), msOf(completed.claimTime)]).toEqual([times?.created, times?.created]);
     expect(msOf(completed.completeTime)).toBe(times?.completed);

@@ -30,7 +30,10 @@ describe('a server that was put together without one half of the protection', ()
 
     expect(handled).toBe(0);
     expect(service.events).toEqual([
-      expect.objectContaining({ type: 'fault', path: CREATE_PAYMENT, what: 'the server lacks the interceptor' }),
+      expect.objectContaining({
+        ...{ type: 'fault', path: CREATE_PAYMENT },
+        what: 'the server lacks the interceptor: new Server({ interceptors: [idempotency.interceptor] })',
+      }),
     ]);
     expect(await service.database.count('idempotency_record')).toBe(0);
   });
@@ -59,7 +62,7 @@ describe('a server that was put together without one half of the protection', ()
     expect(service.events).toContainEqual(
       expect.objectContaining({
         type: 'fault',
-        what: 'the service was not registered with addService of this library',
+        what: 'the service was not registered by idempotency.addService(server, definition, handlers)',
       }),
     );
     expect(await service.database.count('idempotency_record')).toBe(0);

@@ -76,6 +76,20 @@ describe('grpc-idempotency inspect', () => {
     expect(shown((await cli.inspect(running.key.text)).lines, 'next')).toMatch(/would run again/);
   });
 
+  it('shows the recovery point only of what is still to be finished: that of an answer is past', async () => {
+    const request = claimRequest();
+    const owner = await claim(opened.store, request);
+    await opened.store.recordStepIfHeld(owner, stepsOfCharge());
+    expect(shown((await cli.inspect(request.key.text)).lines, 'recovery point')).toBe('charge#begun');
+    expect(await complete(opened.store, owner, answerOf('secret'))).toBe(true);
+    const { lines } = await cli.inspect(request.key.text);
+    expect(shown(lines, 'state')).toBe('completed: it has its answer');
+    expect(shown(lines, 'recovery point')).toBeUndefined();
+    const json = (await cli.inspect(request.key.text, '--json')).lines.join('');
+    expect(json).toContain('"state":"completed"');
+    expect(json).not.toContain('recoveryPoint');
+  });
+
   it('says that the next call parks what has used up its attempts, counted from its first step', async () => {
     const request = await opened.halfFinished();
     const next = async (attempt: number): Promise<string | undefined> => {

@@ -48,7 +48,7 @@ describe('grpc-idempotency migrate', () => {
 
     const misspelt = await migrate('--chek');
     expect(misspelt.code).toBe(2);
-    expect(misspelt.lines[0]).toContain(`'--chek'`);
+    expect(misspelt.lines.at(-1)).toContain(`'--chek'`);
     const superfluous = await migrate('now');
     expect(superfluous.code).toBe(2);
   });

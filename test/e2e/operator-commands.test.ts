@@ -136,12 +136,12 @@ describe('grpc-idempotency expire', () => {
       ],
     ]);
     expect(JSON.parse(errors[0] ?? '')).toMatchObject({ msg: 'a request was expired by hand', was: 'completed' });
-    expect(await opened.store.claim(dated)).toEqual({ kind: 'expired' });
+    expect(await opened.store.claim(dated)).toMatchObject({ kind: 'expired' });
     const undated = await opened.completed();
     expect((await cli.change('expire', undated)).lines[1]).toMatch(
       /at least until \d{4}-\S+Z; it carries no date, .* run again/,
     );
-    expect(await opened.store.claim(undated)).toEqual({ kind: 'expired' });
+    expect(await opened.store.claim(undated)).toMatchObject({ kind: 'expired' });
     expect((await cli.change('expire', dated)).lines[0]).toMatch(/^refused: it is expired already/);
   });
 
@@ -191,7 +191,7 @@ describe('words that are not understood', () => {
   ])('%j name what is wrong, with 2', async (words, message) => {
     const { code, lines, errors } = await cli.run(words);
     expect([code, lines]).toEqual([2, []]);
-    expect(errors[0]).toContain(message);
+    expect(errors.at(-1)).toContain(message);
   });
 });
 

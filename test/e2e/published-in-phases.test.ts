@@ -29,6 +29,23 @@ describe('what is published inside a phase (design 4.8, 4.10)', () => {
     expect(told).toEqual({ resource: 'payments/1' });
   });
 
+  it('stays what it is where a later phase says nothing', async () => {
+    const requestId = randomUUID();
+    let told: unknown;
+    service.handle({
+      createPayment: async (request, attempt) => {
+        await attempt.phase('draft', async () => attempt.publish({ resource: 'payments/3' }));
+        await attempt.phase('check', () => Promise.resolve());
+        await attempt.effect('charge', async () => {
+          told = Object.fromEntries((await service.pay({ requestId })).error.metadata);
+        });
+        return attempt.complete((tx) => recordPayment(tx, request, attempt));
+      },
+    });
+    expect(await service.pay({ requestId })).toMatchObject({ code: status.OK });
+    expect(told).toEqual({ resource: 'payments/3' });
+  });
+
   it('is known to the attempt that resumes after it', async () => {
     const requestId = randomUUID();
     let attempts = 0;

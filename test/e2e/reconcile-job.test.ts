@@ -1,3 +1,4 @@
+import { FINDING_KINDS } from '../../src/reconciliation/findings';
 import { startTestService } from '../support/service';
 import { type Reconciled, startReconciled } from '../support/reconciliation';
 import { until } from '../support/until';
@@ -31,12 +32,18 @@ it('a service compares the books from time to time where it is told to, tells of
   }
 });
 
-it('without a setting it does not', async () => {
+it('without a setting it does not, and its series are there all the same, at 0 (case M2)', async () => {
   const { connectionString } = used.database;
   const environment = { CARD_NETWORK_ADDRESS: used.network.address };
   const service = await startTestService({ connectionString, useNetwork: true, environment });
   try {
-    expect(await service.metrics()).not.toContain('reconciliation_');
+    const lines = (await service.metrics()).split('\n').filter((line) => line.startsWith('reconciliation_'));
+    expect(lines).toContain('reconciliation_last_run_timestamp_seconds 0');
+    for (const kind of FINDING_KINDS) {
+      expect(lines).toContain(`reconciliation_findings{kind="${kind}"} 0`);
+      expect(lines).toContain(`reconciliation_settled_total{kind="${kind}",outcome="repaired"} 0`);
+    }
+    expect(lines.filter((line) => !line.endsWith(' 0'))).toEqual([]);
   } finally {
     await service.stop();
   }

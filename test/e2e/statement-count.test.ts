@@ -24,6 +24,8 @@ const KINDS: readonly (readonly [string, RegExp])[] = [
   ['takeover', /attempt = record\.attempt \+ /],
   ['fence', /completed_at = statement_timestamp\(\)/],
   ['release', /DELETE FROM idempotency_record/],
+  // What is stored with a phase is its fence.
+  ['step', /DO UPDATE\s+SET recovery_point = /],
   ['publish', /SET resource = /],
   ['effect', /INSERT INTO "?(public"?\."?)?payments/],
   ['begin', /^BEGIN/],
@@ -32,7 +34,7 @@ const KINDS: readonly (readonly [string, RegExp])[] = [
 ];
 
 /** What belongs to the transaction of a handler, its own statement among it. */
-const IN_TRANSACTION: readonly string[] = ['begin', 'effect', 'fence', 'commit', 'rollback'];
+const IN_TRANSACTION: readonly string[] = ['begin', 'effect', 'fence', 'step', 'commit', 'rollback'];
 const TRANSACTION = ['begin', 'effect', 'fence', 'commit'];
 const FIRST_EXECUTION = ['claim', ...TRANSACTION];
 
@@ -116,6 +118,19 @@ describe('the statements of a call, as Postgres counts them (design 4.6, 4.8)', 
     });
     expect(await statementsOf('first execution that publishes', () => service.pay())).toEqual(
       inOrder([...FIRST_EXECUTION, 'publish']),
+    );
+  });
+
+  it('a phase that publishes: none more, since the resource is stored with it', async () => {
+    service.handle({
+      createPayment: async (payment, attempt) => {
+        await attempt.phase('draft', async () => attempt.publish({ resource: 'payments/1' }));
+        attempt.publish({ resource: 'payments/1' });
+        return payAndComplete(payment, attempt);
+      },
+    });
+    expect(await statementsOf('first execution whose phase publishes', () => service.pay())).toEqual(
+      inOrder([...FIRST_EXECUTION, 'begin', 'step', 'commit']),
     );
   });
 

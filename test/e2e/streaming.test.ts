@@ -180,7 +180,7 @@ describe('a service whose streams are neither safe nor marked', () => {
   it('is not registered, and each of its methods that cannot be served is named', () => {
     const idempotency = createIdempotency({
       policies: loadPolicies(descriptorSetOf(unmarked)),
-      store: {} as never,
+      store: { claim: () => Promise.reject(new Error('not called')) } as never,
       principal: () => 'account-1',
     });
     const registered: unknown[] = [];

@@ -42,7 +42,10 @@ describe('the marks on an answer (design 3.3)', () => {
     const call = () =>
       rawCall(used.service.grpcPort, '/payments.v1.PaymentsService/CreatePayment', [bytes], { 'request-id': key });
     const key = randomUUID();
-    for (const answer of [await call(), await call()]) {
+    const [first, replay] = [await call(), await call()];
+    // A replay is told from a first answer by its trailer alone.
+    expect(replay.message).toBe(first.message);
+    for (const answer of [first, replay]) {
       expect(answer.code).toBe(status.OK);
       expect(answer.endedByHeaders).toBe(false);
       expect(CreatePaymentResponse.decode(answer.response ?? Buffer.of()).payment?.orderId).toBe('order-1');

@@ -8,6 +8,20 @@ import { createPaymentsClient, type PaymentsClient } from '../../src/payments/pa
 import { updatePaymentIfUnchanged } from '../../src/payments/payment-repository';
 import { createPaymentsService } from '../../src/payments/payments-service';
 import { type AttemptService, startAttemptService } from '../support/attempt-service';
+import { createStockClient } from '../support/stock-client';
+
+/** What nobody should set for UpdatePayment, and some do for all of a service. */
+const RETRIES_ABORTED = {
+  methodConfig: [
+    {
+      name: [{ service: 'payments.v1.PaymentsService' }],
+      retryPolicy: {
+        ...{ maxAttempts: 4, initialBackoff: '0.01s', maxBackoff: '0.01s', backoffMultiplier: 1 },
+        retryableStatusCodes: ['UNAVAILABLE', 'ABORTED'],
+      },
+    },
+  ],
+};
 
 describe('UpdatePayment', () => {
   let service: AttemptService;
@@ -100,6 +114,22 @@ describe('UpdatePayment', () => {
     }
     expect(attempts).toEqual([1, 1]);
     expect(await stored(paid)).toEqual(before);
+  });
+
+  it('tells a client whose policy retries ABORTED not to send it again: it arrives once', async () => {
+    const paid = await pay();
+    await payments.updatePayment({ ...paid, metadata: { note: 'newer' } });
+    const client = createStockClient(service.port, { 'grpc.service_config': JSON.stringify(RETRIES_ABORTED) });
+    const request = { payment_id: paid.paymentId, etag: paid.etag, metadata: { note: 'late' } };
+    for (const requestId of [undefined, newRequestId()]) {
+      const admitted = () => service.events.filter(({ type }) => type === 'admitted').length;
+      const before = admitted();
+      const late = await client.call({ method: 'UpdatePayment', request, requestId });
+      expect(late).toMatchObject({ code: status.ABORTED, trailersOnly: true, error: { reason: 'ETAG_MISMATCH' } });
+      expect(late.trailers.get('grpc-retry-pushback-ms')).toEqual(['-1']);
+      expect(admitted() - before).toBe(1);
+    }
+    client.close();
   });
 
   it('never doubts the first attempt: it says mismatch also where the payment holds what was to be written', async () => {

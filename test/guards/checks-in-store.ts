@@ -30,6 +30,7 @@ export const STORE_CHECKS = [
       'store/guards-look-ups',
     ],
   ]),
+  ...checksOf('store/sql/step', [[`coalesce($7::text, record.resource)`, `$7::text`, 'e2e/published-in-phases']]),
   ...checksOf('store/sql/methods', [
     [`greatest(retention_ms, $2::bigint)`, `$2::bigint`, 'store/methods'],
     [`greatest(max_key_age_ms, $3::bigint)`, `$3::bigint`, 'store/methods'],

@@ -36,13 +36,15 @@ describe('what is said about a record', () => {
   it.each(states)('is %s where an operator has made it so, and it is not run again', async (state) => {
     const request = claimRequest();
     const { ownerToken } = await claim(opened.store, request);
-    await opened.database.rows('UPDATE idempotency_record SET state = $2, lease_until = now() WHERE request_id = $1', [
-      request.key.text,
-      state,
-    ]);
+    await opened.database.rows(
+      `UPDATE idempotency_record SET state = $2, lease_until = now(), resource = 'payments/7' WHERE request_id = $1`,
+      [request.key.text, state],
+    );
 
-    expect(await opened.store.claim(request)).toEqual({ kind: state });
-    expect(await opened.store.lookUp(request)).toEqual({ kind: state });
+    // With the resource, for the log; parked and removed it is told apart from a key without a record.
+    const found = { expired: { tombstone: { resource: 'payments/7' } }, parked: { resource: 'payments/7' } }[state];
+    expect(await opened.store.claim(request)).toEqual({ kind: state, ...found });
+    expect(await opened.store.lookUp(request)).toEqual({ kind: state, ...found });
     const other = claimRequest({ requestId: request.key.text, orderId: 'order-2' });
     expect(await opened.store.claim(other)).toEqual({ kind: 'mismatch' });
     expect(await opened.record(request)).toMatchObject({ state, attempt: 1, owner_token: ownerToken });

@@ -129,7 +129,7 @@ describe('expiring', () => {
     const record = await opened.one(request);
     expect(expireRefusal(record)).toBeUndefined();
     expect(await expireSeen(client(), record, ADA)).toBe('done');
-    expect(await opened.store.claim(request)).toEqual({ kind: 'expired' });
+    expect(await opened.store.claim(request)).toEqual({ kind: 'expired', tombstone: { resource: 'payments/1' } });
     const [row] = await opened.database.rows('SELECT * FROM idempotency_record');
     expect(row).toMatchObject({
       ...{ state: 'expired', response: null, trailers: null, status_message: null, instance: 'operator ada' },

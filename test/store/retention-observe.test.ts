@@ -1,4 +1,4 @@
-import { createDays } from '../../src/idempotency/index';
+import { createDays, observeRetention, type RetentionEvent, runRetention } from '../../src/idempotency/index';
 import { observeRecords } from '../../src/idempotency/store/retention-observe';
 import { claimRequest, datedKey } from '../support/claim-requests';
 import { answerOf, claim, complete, openTestStore, type TestStore } from '../support/store';
@@ -38,6 +38,20 @@ describe('how the records stand', () => {
     });
     expect(observed.oldestClaimAgeMs).toBeGreaterThanOrEqual(3_600_000);
     expect(observed.oldestClaimAgeMs).toBeLessThan(3_660_000);
+  });
+
+  it('is told by a look of its own, and what a look can not see is an error and no fault of retention', async () => {
+    const told: RetentionEvent[] = [];
+    await observeRetention(opened.connections.maintenance, (event) => told.push(event));
+    expect(told).toMatchObject([{ type: 'observed', observation: { records: { claimed: 2, completed: 1 } } }]);
+
+    await opened.database.rows('ALTER TABLE idempotency_record_kept RENAME TO elsewhere');
+    const look = observeRetention(opened.connections.maintenance, (event) => told.push(event));
+    await expect(look).rejects.toThrow('idempotency_record_kept');
+    expect(told).toHaveLength(1);
+    const { faults } = await runRetention({ client: opened.connections.maintenance });
+    expect(faults.map(({ step }) => step)).toContain('observe');
+    await opened.database.rows('ALTER TABLE elsewhere RENAME TO idempotency_record_kept');
   });
 
   it('is estimated from so many pages where there are more', async () => {

@@ -122,7 +122,7 @@ export function recordStep(request: ClaimRequest, token: string): Statement {
 
 /** Records a recovery point as the last statement of a transaction. */
 export function recordStepInTransaction(request: ClaimRequest, token: string): Statement {
-  const values = [...place(request), token, '15000', 'draft', Buffer.of(1)];
+  const values = [...place(request), token, '15000', 'draft', Buffer.of(1), null];
   return { text: RECORD_STEP_IN_TRANSACTION_IF_HELD, values };
 }
 

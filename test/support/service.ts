@@ -14,6 +14,8 @@ export interface TestServiceOptions {
   readonly useNetwork?: boolean;
   /** Default: to `RECEIPTS_ADDRESS` of the environment, or to nobody. */
   readonly deliver?: Deliver;
+  /** As in `startApp`. */
+  readonly observeEveryMs?: number;
   /** Environment variables beside those of ports and database. */
   readonly environment?: Readonly<Record<string, string>>;
 }
@@ -28,7 +30,7 @@ export interface TestService extends App {
 
 /** Starts the service on free ports. */
 export async function startTestService(options: TestServiceOptions): Promise<TestService> {
-  const { connectionString, descriptorSet, environment = {}, useNetwork = false } = options;
+  const { connectionString, descriptorSet, environment = {}, useNetwork = false, observeEveryMs } = options;
   const isAddressed = environment['RECEIPTS_ADDRESS'] !== undefined;
   const deliver = options.deliver ?? (isAddressed ? undefined : 'nobody');
   const authorizer = options.authorizer ?? (useNetwork ? undefined : createStandInAuthorizer());
@@ -43,6 +45,7 @@ export async function startTestService(options: TestServiceOptions): Promise<Tes
     ...(authorizer === undefined ? {} : { authorizer }),
     ...(deliver === undefined ? {} : { deliver }),
     ...(descriptorSet === undefined ? {} : { descriptorSet }),
+    ...(observeEveryMs === undefined ? {} : { observeEveryMs }),
   });
   const metrics = async (): Promise<string> => (await fetch(`http://127.0.0.1:${app.opsPort}/metrics`)).text();
   return { ...app, lines, metrics };

@@ -14,7 +14,7 @@ export interface ServiceInUse {
 
 /** Starts a service on a database of its own before the tests of a `describe`, and removes both after them. */
 export function useService(
-  options: Pick<TestServiceOptions, 'descriptorSet' | 'authorizer' | 'environment'> = {},
+  options: Pick<TestServiceOptions, 'descriptorSet' | 'authorizer' | 'environment' | 'observeEveryMs'> = {},
 ): ServiceInUse {
   const authorizations: AuthorizationRequest[] = [];
   const inUse = { authorizations } as unknown as { -readonly [Name in keyof ServiceInUse]: ServiceInUse[Name] };

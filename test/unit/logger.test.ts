@@ -53,6 +53,12 @@ test('a keyed call is one line with all that was said about it', () => {
   });
 });
 
+test('where the record stands is told apart from the state that the handler published', () => {
+  const line = parse(write([{ ...CALL, recordState: 'completed' }])[0]);
+  expect(line).toMatchObject({ recordState: 'completed', 'published.state': 'AUTHORIZED' });
+  expect(line).not.toHaveProperty('state');
+});
+
 test('a refusal says its code and its reason', () => {
   const [line] = write([{ ...CALL, outcome: 'mismatch', code: 9, reason: 'REQUEST_ID_REUSED' }]);
   expect(parse(line)).toMatchObject({ outcome: 'mismatch', code: 'FailedPrecondition', reason: 'REQUEST_ID_REUSED' });
@@ -76,6 +82,8 @@ test.each(ADMISSION_OUTCOMES)('%s has a level', (outcome) => {
     claimed: 'info',
     replayed: 'info',
     in_progress: 'info',
+    // Allowed by the policy: its key is optional.
+    unprotected: 'info',
     store_unavailable: 'error',
   };
   expect(parse(write([{ ...CALL, outcome }])[0])['level']).toBe(expected[outcome] ?? 'warn');

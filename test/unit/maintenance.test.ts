@@ -30,6 +30,27 @@ describe('maintenance', () => {
     await maintenance.stop();
   });
 
+  it('rests after a round as many times as long as that took, where it is told to', async () => {
+    let rounds = 0;
+    const maintenance = startMaintenance({
+      ...{ intervalMs: 1_000, firstAfterMs: 10, restFactor: 100, onError: () => undefined },
+      runOnce: async () => {
+        rounds += 1;
+        if (rounds === 2) await new Promise((resolve) => setTimeout(resolve, 50));
+      },
+    });
+    await jest.advanceTimersByTimeAsync(1_010);
+    expect(rounds).toBe(2);
+    await jest.advanceTimersByTimeAsync(50 + 4_999);
+    expect(rounds).toBe(2);
+    await jest.advanceTimersByTimeAsync(1);
+    expect(rounds).toBe(3);
+    // A short round is followed by the interval again.
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect(rounds).toBe(4);
+    await maintenance.stop();
+  });
+
   it('runs one round at a time, and at its stop tells it and waits for it', async () => {
     let rounds = 0;
     let end: (() => void) | undefined;

@@ -45,6 +45,7 @@ test('every outcome of every method that takes keys is at 0 from the start (case
   expect(await value(`idempotency_takeovers_total{${CREATE_LABELS}}`)).toBe(0);
   expect(await value(`idempotency_fenced_total{${CREATE_LABELS}}`)).toBe(0);
   expect(await value(`idempotency_released_total{${CREATE_LABELS}}`)).toBe(0);
+  expect(await value(`idempotency_leases_ended_total{${CREATE_LABELS}}`)).toBe(0);
   expect(await value('payments_created_total')).toBe(0);
   expect(await value('build_info{version="1.2.3"}')).toBe(1);
 });
@@ -84,9 +85,10 @@ test.each([
   ['takeover', 'idempotency_takeovers_total'],
   ['fenced', 'idempotency_fenced_total'],
   ['released', 'idempotency_released_total'],
+  ['lease_ended', 'idempotency_leases_ended_total'],
 ] as const)('%s is counted by %s alone', async (type, name) => {
   metrics.onServerEvent({ type, path: CREATE });
-  for (const counter of ['idempotency_takeovers_total', 'idempotency_fenced_total', 'idempotency_released_total']) {
+  for (const counter of ['takeovers', 'fenced', 'released', 'leases_ended'].map((one) => `idempotency_${one}_total`)) {
     expect(await value(`${counter}{${CREATE_LABELS}}`)).toBe(counter === name ? 1 : 0);
   }
 });

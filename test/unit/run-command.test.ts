@@ -4,6 +4,8 @@ import { runCommand } from '../../src/cli/run-command';
 import { ConfigError } from '../../src/config';
 import { MigrationRefused } from '../../src/database/migrate';
 
+const manifest = jest.requireActual<{ readonly version: string }>('../../package.json');
+
 const SWEPT = { details: ['and under the table'], example: 'grpc-idempotency sweep --dry' };
 
 /** Runs a command line with commands whose one really runs `work`. */
@@ -32,19 +34,28 @@ it.each(['help', '--help', '-h'])('%s lists every command', async (word) => {
     '      sweeps the floor',
     '  grpc-idempotency wash',
     '      washes the dishes',
-    'grpc-idempotency <command> --help tells more of one, with an example.',
+    'grpc-idempotency <command> --help tells more of one, with an example; --version, which this is.',
     expect.stringContaining('DATABASE_URL'),
   ]);
 });
 
 it.each([
-  [['sweeep'], 'unknown command "sweeep"'],
+  [['sweeep'], 'unknown command "sweeep"; was sweep meant?'],
+  [['wsah'], 'unknown command "wsah"; was wash meant?'],
+  [['swee'], 'unknown command "swee"; was sweep meant?'],
+  [['scrub'], 'unknown command "scrub"'],
   [['--dry'], 'unknown command "--dry"'],
   [[], 'which command?'],
-])('the words %j are answered with the list, as a mistake', async (args, message) => {
+])('the words %j are answered with the list and, last, the mistake', async (args, message) => {
   const { code, printed, errors } = await run(args);
   expect([code, printed]).toEqual([2, '']);
-  expect(errors).toContain(`${message}\nusage:\n  grpc-idempotency sweep`);
+  expect(errors).toMatch(/^usage:\n {2}grpc-idempotency sweep/);
+  expect(errors.split('\n').at(-1)).toBe(message);
+});
+
+it.each(['--version', '-v', 'version'])('%s prints the version of the package', async (word) => {
+  const { code, printed, errors } = await run([word]);
+  expect([code, printed, errors]).toEqual([0, manifest.version, '']);
 });
 
 it('a command gets the words after its name and the environment, and its code is the result', async () => {
@@ -77,12 +88,15 @@ const usageErrors: readonly [string, Command['run']][] = [
   ['the command', async () => Promise.reject(new UsageError(`"--dri" is nothing to sweep with`))],
 ];
 
-it.each(usageErrors)('arguments that %s does not understand are a mistake, with the usage', async (_, work) => {
-  const { code, errors } = await run(['sweep', '--dri'], work);
-  expect(code).toBe(2);
-  expect(errors).toMatch(/--dri.*\nusage:\n +grpc-idempotency sweep/);
-  expect(errors).not.toContain('    at ');
-});
+it.each(usageErrors)(
+  'arguments that %s does not understand are a mistake, told last, after the usage',
+  async (_, work) => {
+    const { code, errors } = await run(['sweep', '--dri'], work);
+    expect(code).toBe(2);
+    expect(errors).toMatch(/^usage:\n +grpc-idempotency sweep[^]*\n.*--dri.*$/);
+    expect(errors).not.toContain('    at ');
+  },
+);
 
 it.each([
   [new MigrationRefused('it was edited'), /^it was edited$/],

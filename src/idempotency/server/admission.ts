@@ -9,7 +9,8 @@ import type { ClaimOutcome, ClaimRequest, HeldClaim, IdempotencyStore, NotKeptOu
 import type { LeaseKeeper } from './lease-keeper';
 import type { RegeneratedKeys } from './regenerated-keys';
 import * as refusals from './refusals';
-import type { Reply } from './reply';
+import { recordOf } from './replay';
+import type { RecordSeen, Reply } from './reply';
 import { isUnsafeResend } from './unsafe-resend';
 import { retryHintMs, type UsualDurations } from './usual-duration';
 import type { WaitingRoom } from './waiting-room';
@@ -89,7 +90,7 @@ export async function admit<Tx>(options: AdmissionOptions<Tx>, call: IncomingCal
   }
   const content = contentOf(call);
   if (content === undefined) {
-    const reply: Reply = { kind: 'status', error: refusals.unreadable(), reason: 'REQUEST_UNREADABLE' };
+    const reply: Reply = { kind: 'status', error: refusals.unreadable() };
     return { admission: { kind: 'refuse', outcome: 'malformed_key', reply }, requestId: key.text, keyAgeMs };
   }
   const request: ClaimRequest = {
@@ -172,8 +173,8 @@ function relaxable({ enforcement }: MethodPolicy, outcome: AdmissionOutcome, ref
   return refuse(outcome, refusal);
 }
 
-function refuse(outcome: AdmissionOutcome, refusal: Refusal): Admission {
-  return { kind: 'refuse', outcome, reply: { kind: 'refuse', refusal } };
+function refuse(outcome: AdmissionOutcome, refusal: Refusal, record?: RecordSeen): Admission {
+  return { kind: 'refuse', outcome, reply: { kind: 'refuse', refusal, record } };
 }
 
 function decide<Tx>(
@@ -188,22 +189,28 @@ function decide<Tx>(
     case 'completed':
       return {
         ...{ kind: 'replay', outcome: 'replayed', recordedCode: claim.answer.code },
-        reply: { kind: 'answer', answer: claim.answer, replayed: true, expiresAt: claim.expiresAt },
+        reply: {
+          ...{ kind: 'answer', answer: claim.answer, replayed: true, expiresAt: claim.expiresAt },
+          record: recordOf(claim),
+        },
       };
     case 'not_kept':
       return { kind: 'rebuild', outcome: 'replayed', recordedCode: claim.code, found: claim };
     case 'in_progress': {
       const hintMs = retryHintMs(claim.ageMs, claim.leaseLeftMs, usual.of(request.policy.path));
-      return refuse('in_progress', refusals.inProgress(hintMs, claim.resource));
+      // Where somebody has the row in hand, it may just have been completed.
+      const record: RecordSeen | undefined =
+        claim.leaseLeftMs > 0 ? { state: 'claimed', resource: claim.resource } : undefined;
+      return refuse('in_progress', refusals.inProgress(hintMs, claim.resource), record);
     }
     case 'mismatch':
       return refuse('mismatch', refusals.mismatch());
     case 'from_future':
       return refuse('future_key', refusals.fromFuture());
     case 'expired':
-      return refuse('expired_key', refusals.expired());
+      return refuse('expired_key', refusals.expired(), claim.tombstone && { state: 'expired', ...claim.tombstone });
     case 'parked':
-      return refuse('parked', refusals.parked());
+      return refuse('parked', refusals.parked(), { state: 'parked', resource: claim.resource });
     case 'unavailable':
       return refuse('store_unavailable', refusals.storeUnavailable());
   }

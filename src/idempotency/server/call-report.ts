@@ -71,7 +71,7 @@ export function createCallReport(
       if (isSuspect === true) onEvent({ type: 'regenerated_key_suspect', path });
     },
 
-    ended: ({ status, reason, rejected, error }, published) => {
+    ended: ({ status, reason, rejected, error, record }, published) => {
       if (line === undefined) return;
       onEvent({
         type: 'call',
@@ -83,10 +83,11 @@ export function createCallReport(
         ...(reason === undefined ? {} : { reason }),
         ...(rejected === undefined ? {} : { rejected }),
         ...(error === undefined ? {} : { error }),
+        ...(record === undefined ? {} : { recordState: record.state }),
         ...(line.attempt === undefined ? {} : { attempt: line.attempt }),
         ...(line.observed === undefined ? {} : { observed: true }),
         durationMs: performance.now() - startedAt,
-        published,
+        published: record?.resource === undefined ? published : { ...published, resource: record.resource },
       });
     },
 

@@ -4,10 +4,10 @@ import {
   type ServerInterceptingCallInterface,
   type ServerInterceptor,
 } from '@grpc/grpc-js';
-import type { ServerEventListener } from '../events';
+import type { ServerEvent, ServerEventListener } from '../events';
 import type { MethodPolicy, PolicyRegistry } from '../policy';
 import type { AdmissionOptions } from './admission';
-import type { CallContext, CallContexts } from './call-context';
+import type { CallContext, CallContexts, Claimed } from './call-context';
 import { type CallReport, createCallReport } from './call-report';
 import type { ClientVersions } from './client-version';
 import { enter } from './entrance';
@@ -77,7 +77,7 @@ function interceptUnary<Tx>(
     report.ended(wireReply({ kind: 'status', error: refusals.callerGone() }), {});
     if (claimed === undefined) return;
     const released = store.releaseIfHeld(claimed.claim).then(
-      (held) => options.onEvent({ type: held ? 'released' : 'fenced', path: policy.path }),
+      (held) => options.onEvent(held ? givenBack(claimed) : { type: 'fenced', path: policy.path }),
       (error: unknown) => report.fault('a claim could not be released; it ends with its lease at the latest', error),
     );
     options.running.track(released);
@@ -116,7 +116,10 @@ function interceptUnary<Tx>(
             pass(message.message);
             return;
           }
-          report.fault('the service was not registered with addService of this library', undefined);
+          report.fault(
+            'the service was not registered by idempotency.addService(server, definition, handlers)',
+            undefined,
+          );
           send(call, wireReply({ kind: 'fault' }), report);
         },
         onReceiveHalfClose: (pass) => {
@@ -130,6 +133,12 @@ function interceptUnary<Tx>(
         },
       }),
   });
+}
+
+/** Once a step is stored its key is not free: another attempt resumes it. */
+function givenBack({ claim, request: { policy, key } }: Claimed): ServerEvent {
+  const { path } = policy;
+  return claim.results === undefined ? { type: 'released', path } : { type: 'lease_ended', path, requestId: key.text };
 }
 
 function send(call: ServerInterceptingCallInterface, reply: WireReply, report: CallReport): void {
@@ -150,5 +159,6 @@ function sendUnguarded(call: ServerInterceptingCallInterface, { status, response
     return;
   }
   call.sendMetadata(new Metadata());
-  call.sendMessage(new SerializedResponse(response), () => call.sendStatus(status));
+  // As grpc-js says of an answer that a handler gives.
+  call.sendMessage(new SerializedResponse(response), () => call.sendStatus({ ...status, details: 'OK' }));
 }

@@ -76,7 +76,10 @@ export function passThrough(
         },
         onReceiveMessage: (message: unknown, pass) => {
           if (message instanceof ReceivedRequest) return pass(message.message);
-          report.fault('the service was not registered with addService of this library', undefined);
+          report.fault(
+            'the service was not registered by idempotency.addService(server, definition, handlers)',
+            undefined,
+          );
           send(call, wireReply({ kind: 'fault' }), report);
         },
         onReceiveHalfClose: (pass) => {

@@ -1,7 +1,7 @@
 /** The words of every refusal: what happened, and what to do. Never the key, never anything internal. */
 
 import { status } from '@grpc/grpc-js';
-import { type Refusal, StatusError } from '../errors';
+import { ERROR_DOMAIN, type Refusal, StatusError } from '../errors';
 
 /** How soon a caller whose attempt lost its claim is asked to come back. */
 const CLAIM_LOST_RETRY_MS = 500;
@@ -51,6 +51,9 @@ export function unreadable(): StatusError {
     status.INVALID_ARGUMENT,
     'the request is nested too deeply, holds too many fields, or is not a message of its type, and nothing was done: ' +
       'send it in smaller parts, or encoded as its type says',
+    [],
+    { reason: 'REQUEST_UNREADABLE', domain: ERROR_DOMAIN },
+    'never',
   );
 }
 

@@ -2,7 +2,7 @@ import { status } from '@grpc/grpc-js';
 import { StatusError } from '../errors';
 import type { CompletedOutcome, NotKeptOutcome } from '../store/store';
 import * as refusals from './refusals';
-import type { Reply } from './reply';
+import type { RecordSeen, Reply } from './reply';
 
 /**
  * The answer of another attempt, told again: as it was recorded, or rebuilt, or refused because it was not kept. Never
@@ -16,22 +16,30 @@ export async function replay(
   rebuild: ((resource: string) => Promise<Buffer>) | undefined,
   onFault: (what: string, error: unknown) => void,
 ): Promise<Reply> {
-  if (found.kind === 'completed')
-    return { kind: 'answer', answer: found.answer, replayed: true, expiresAt: found.expiresAt };
+  const record = recordOf(found);
+  if (found.kind === 'completed') {
+    return { kind: 'answer', answer: found.answer, replayed: true, expiresAt: found.expiresAt, record };
+  }
   const { code, resource, expiresAt } = found;
+  const marks = { replayed: true, expiresAt, record };
   if (rebuild === undefined || resource === undefined || code !== (status.OK as number)) {
-    return { kind: 'refuse', refusal: refusals.responseNotRecorded(resource), replayed: true, expiresAt };
+    return { kind: 'refuse', refusal: refusals.responseNotRecorded(resource), ...marks };
   }
   try {
     const answer = { code, message: '', response: await rebuild(resource), trailers: undefined };
-    return { kind: 'answer', answer, replayed: true, expiresAt };
+    return { kind: 'answer', answer, ...marks };
   } catch (error) {
     // Come again: it says nothing of what was done.
     const isLater = error instanceof StatusError && error.code === status.UNAVAILABLE;
-    if (isLater) return { kind: 'status', error, replayed: true, expiresAt };
+    if (isLater) return { kind: 'status', error, ...marks };
     onFault('a recorded answer could not be rebuilt', error);
-    if (!(error instanceof StatusError)) return { kind: 'fault' };
+    if (!(error instanceof StatusError)) return { kind: 'fault', record };
     // A refusal would be taken for one of the request, which was carried out.
-    return { kind: 'refuse', refusal: refusals.responseNotRecorded(resource), replayed: true, expiresAt };
+    return { kind: 'refuse', refusal: refusals.responseNotRecorded(resource), ...marks };
   }
+}
+
+/** What the log is told of an answer that was given before. */
+export function recordOf(found: CompletedOutcome | NotKeptOutcome): RecordSeen {
+  return { state: 'completed', resource: found.kind === 'completed' ? found.answer.resource : found.resource };
 }

@@ -1,6 +1,6 @@
 import { Metadata, type StatusObject, status } from '@grpc/grpc-js';
 import type { Refusal, StatusError } from '../errors';
-import type { RecordedAnswer } from '../store/store';
+import type { RecordedAnswer, RecordState } from '../store/store';
 import { EXPIRES_AT, REPLAYED } from '../wire/metadata';
 import { readErrorDetails, refusalStatus, statusErrorStatus } from '../wire/error-details';
 import { readTrailers } from '../wire/recorded-trailers';
@@ -8,8 +8,17 @@ import { readTrailers } from '../wire/recorded-trailers';
 /** By the definition of google.rpc.ErrorInfo, characters. */
 const LONGEST_REASON = 63;
 
-/** What the caller is told. */
-export type Reply =
+/** Where a record stands, and what it is about; for the log. */
+export interface RecordSeen {
+  readonly state: RecordState;
+  /** Undefined where it is not known. */
+  readonly resource?: string | undefined;
+}
+
+/** What the caller is told; `record` is where that of its key stands by then, as far as is known. */
+export type Reply = Told & { readonly record?: RecordSeen | undefined };
+
+type Told =
   | {
       readonly kind: 'answer';
       readonly answer: RecordedAnswer;
@@ -30,8 +39,6 @@ export type Reply =
       readonly replayed?: boolean;
       readonly expiresAt?: Date;
       readonly retryAfterMs?: number;
-      /** For the log: what was wrong, where no handler has said so. */
-      readonly reason?: 'REQUEST_UNREADABLE';
     }
   /** Something broke; the caller gets a fixed text. */
   | { readonly kind: 'fault' };
@@ -46,6 +53,8 @@ export interface WireReply {
   readonly rejected?: true;
   /** The handler's own error, for the log. */
   readonly error?: StatusError;
+  /** For the log too. */
+  readonly record?: RecordSeen | undefined;
 }
 
 /**
@@ -61,31 +70,33 @@ export function withPause(reply: Reply, retryAfterMs: number): Reply {
 
 /** Translates a reply. All marks are trailers, so that an error stays Trailers-Only (design 3.3). */
 export function wireReply(reply: Reply): WireReply {
+  const { record } = reply;
   switch (reply.kind) {
     case 'answer': {
       const { code, message, response, trailers } = reply.answer;
       const { metadata, text } = readTrailers(trailers, message);
       mark(metadata, reply);
-      const wire = { status: { code, details: text, metadata }, response };
+      const wire = { status: { code, details: text, metadata }, response, record };
       if (reply.reason !== undefined || code === (status.OK as number)) return { ...wire, reason: reply.reason };
       return { ...wire, reason: bounded(readErrorDetails(metadata).reason), rejected: true };
     }
     case 'refuse': {
       const status = refusalStatus(reply.refusal);
       mark(status.metadata, reply);
-      return { status, response: undefined, reason: reply.refusal.reason };
+      return { status, response: undefined, reason: reply.refusal.reason, record };
     }
     case 'status': {
       const status = statusErrorStatus(reply.error, reply.retryAfterMs);
       mark(status.metadata, reply);
-      const reason = reply.reason ?? bounded(reply.error.info?.reason);
-      return { status, response: undefined, reason, error: reply.error };
+      const reason = bounded(reply.error.info?.reason);
+      return { status, response: undefined, reason, error: reply.error, record };
     }
     case 'fault':
       return {
         status: { code: status.INTERNAL, details: 'internal error', metadata: new Metadata() },
         response: undefined,
         reason: undefined,
+        record,
       };
   }
 }

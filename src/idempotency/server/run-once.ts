@@ -7,8 +7,8 @@ import { answerOf } from './answer';
 import type { Attempt } from './attempt';
 import { halfFinishedError } from './half-finished-error';
 import type { Handler, Rebuild } from './handler';
+import { lostClaimReply } from './lost-claim';
 import * as refusals from './refusals';
-import { replay } from './replay';
 import { type Reply, withPause } from './reply';
 import { type AttemptEnding, type HeldByAttempt, startAttempt } from './running-attempt';
 
@@ -145,7 +145,8 @@ async function failedReply<Tx, Request, Response>(
     if (result.kind === 'threw') reportLate(run, result.error);
     return fencedReply(run, held);
   }
-  const reply = ownFailureReply(run, held, result, ended);
+  const record = held.isHalfFinished && left.kind !== 'unknown' ? ({ state: 'claimed' } as const) : undefined;
+  const reply = { ...ownFailureReply(run, held, result, ended), record };
   return left.kind === 'paused' ? withPause(reply, left.pauseMs) : reply;
 }
 
@@ -173,36 +174,15 @@ function committedReply<Tx, Request, Response>(
   answer: RecordedAnswer,
 ): Extract<Reply, { kind: 'answer' }> {
   if (result.kind === 'threw') report(run, 'the handler threw after its answer was committed', result.error);
-  return { kind: 'answer', answer, replayed: false };
+  return { kind: 'answer', answer, replayed: false, record: run.held && { state: 'completed' } };
 }
 
 /** The claim went to another attempt: its answer is ours too, once there is one. */
-async function fencedReply<Tx, Request, Response>(
+function fencedReply<Tx, Request, Response>(
   run: Run<Tx, Request, Response>,
   { request }: HeldByAttempt,
 ): Promise<Reply> {
-  try {
-    const found = await run.store.lookUp(request);
-    switch (found.kind) {
-      case 'completed':
-      case 'not_kept': {
-        const reply = await replay(found, rebuildOf(run), (what, error) => report(run, what, error));
-        return reply.kind === 'answer' ? { ...reply, reason: 'CLAIM_LOST' } : reply;
-      }
-      case 'mismatch':
-        return { kind: 'refuse', refusal: refusals.mismatch() };
-      case 'parked':
-        return { kind: 'refuse', refusal: refusals.parked() };
-      case 'expired':
-        return { kind: 'refuse', refusal: refusals.expired() };
-      case 'claimed':
-      case 'absent':
-        return { kind: 'refuse', refusal: refusals.claimLost() };
-    }
-  } catch (error) {
-    report(run, 'the winner of a lost claim could not be looked up', error);
-    return { kind: 'refuse', refusal: refusals.storeUnavailable() };
-  }
+  return lostClaimReply(run.store, request, rebuildOf(run), (what, error) => report(run, what, error));
 }
 
 function rebuildOf<Tx, Request, Response>(run: Run<Tx, Request, Response>) {

@@ -129,11 +129,8 @@ export function startAttempt<Tx extends object, Response>(
     oneAtATime(`phase ${name}`, async () => {
       if (steps === undefined) throw new TypeError(`phase ${name}: this call has no claim, so nothing can be resumed`);
       await publishing;
-      const value = await steps.phase(name, staging(work), phaseOptions);
-      const { resource } = { ...staged };
-      const isNew = resource !== undefined && resource !== published['resource'];
+      const value = await steps.phase(name, staging(work), phaseOptions, () => staged?.['resource']);
       keepStaged();
-      if (isNew) publishing = publishing.then(() => storeResource(resource));
       return value;
     });
 
@@ -154,8 +151,8 @@ export function startAttempt<Tx extends object, Response>(
     if (held === undefined || ending.kind !== 'not_completed') return;
     try {
       if (await store.publishIfHeld(held.lease.claim(), resource)) return;
+      // Counted when the attempt ends, which can't but find it out too.
       held.lease.lose('somebody else has taken the claim');
-      onEvent({ type: 'fenced', path: policy.path });
     } catch (error) {
       onEvent({ type: 'fault', path: policy.path, what: 'a resource could not be published', error });
     }

@@ -32,6 +32,8 @@ import type { UsualDurations } from './usual-duration';
 import type { WaitingRoom } from './waiting-room';
 import { SerializedResponse, withWireBytes } from './wire-messages';
 
+const LACKS_INTERCEPTOR = 'the server lacks the interceptor: new Server({ interceptors: [idempotency.interceptor] })';
+
 /**
  * The handlers of a service's methods, by their name in the definition: ours for unary ones, and for streams those of
  * grpc-js, which run as they are. Those left out answer UNIMPLEMENTED.
@@ -109,7 +111,7 @@ function adaptHandler<Tx extends object>(
   const run = async (call: ServerUnaryCall<unknown, unknown>, callback: sendUnaryData<unknown>): Promise<void> => {
     const context = contexts.get(call.metadata);
     if (context === undefined) {
-      onEvent({ type: 'fault', path: method.path, what: 'the server lacks the interceptor', error: undefined });
+      onEvent({ type: 'fault', path: method.path, what: LACKS_INTERCEPTOR, error: undefined });
       callback(wireReply({ kind: 'fault' }).status);
       return;
     }

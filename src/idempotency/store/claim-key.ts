@@ -88,7 +88,7 @@ async function takeOverOrSay(
       const last = hasOutlivedRetention(row, request) ? 1 : lastAttempt(row);
       if (row.recoveryPoint !== null && row.attempt >= last) {
         const parked = await parkIfExhausted(context.records, claim, row.ownerToken, last);
-        return parked ? { kind: 'parked', now: true } : 'missed';
+        return parked ? { kind: 'parked', resource: found.resource, now: true } : 'missed';
       }
       const taken = await takeOverIfExpired(context.records, claim, row.ownerToken);
       return taken === undefined ? 'missed' : granted(claim, taken, true);

@@ -22,9 +22,13 @@ export function isSerializationFailure(error: unknown): boolean {
 
 /** The fence of a transaction refused: the claim was not held, or its whole day is gone. */
 export function isFenced(error: unknown): boolean {
-  const state = sqlState(error);
-  if (state === '22P02') return hasText(error, [REFUSAL]);
-  return state === '23514' && error instanceof Error && NO_DAY.test(error.message);
+  if (sqlState(error) === '22P02') return hasText(error, [REFUSAL]);
+  return isMissingDay(error);
+}
+
+/** 23514: the day of a record has no table: it was not made, or is over. */
+export function isMissingDay(error: unknown): error is Error {
+  return sqlState(error) === '23514' && error instanceof Error && NO_DAY.test(error.message);
 }
 
 /** 55P03: somebody else kept the row for longer than we wait. */

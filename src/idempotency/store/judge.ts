@@ -47,9 +47,9 @@ export function judge(row: RecordRow, request: ClaimRequest, methodId: number): 
     case 'completed':
       return completed(row, expiry(row.createdAtMs, request));
     case 'parked':
-      return { kind: 'parked' };
+      return { kind: 'parked', resource: row.resource ?? undefined };
     case 'expired':
-      return { kind: 'expired' };
+      return { kind: 'expired', tombstone: { resource: row.resource ?? undefined } };
     default:
       throw new Error(`unknown state of a record: ${row.state}`);
   }
@@ -93,6 +93,7 @@ function completed(row: RecordRow, expiresAt: Date): LookUpOutcome {
       message: statusMessage ?? '',
       response: response === null ? undefined : Buffer.from(response),
       trailers: trailers === null ? undefined : Buffer.from(trailers),
+      resource: resource ?? undefined,
     },
     expiresAt,
   };

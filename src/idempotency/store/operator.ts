@@ -3,13 +3,10 @@ import { recordId } from '../record-id';
 import { startedBy } from '../stored-steps';
 import type { SqlClient } from './database';
 import { type RecordedStep, recordedSteps } from './operator-steps';
-import type { Place } from './outcomes';
+import type { Place, RecordState } from './outcomes';
 import { MOST_ATTEMPTS } from './attempts';
 import { PAUSED_MARK } from './sql/fragments';
 import { FIND_BY_KEY, JUDGE_DATE, SELECT_PARKED } from './sql/operator';
-
-/** The states of a record (design 4.5). */
-export type RecordState = 'claimed' | 'completed' | 'parked' | 'expired';
 
 /** A record as somebody is shown it who looks after the service: where it stands, never what was asked or answered. */
 export interface SeenRecord extends Place {

@@ -1,6 +1,9 @@
 import type { RequestKey } from '../key';
 import type { MethodPolicy } from '../policy';
 
+/** The states of a record (design 4.5). */
+export type RecordState = 'claimed' | 'completed' | 'parked' | 'expired';
+
 /** What is claimed, and by which rules. */
 export interface ClaimRequest {
   readonly policy: MethodPolicy;
@@ -104,6 +107,8 @@ export interface StoredSteps {
   readonly after?: string | undefined;
   /** Serialized steps with their results. */
   readonly results: Buffer;
+  /** What the request is about, stored with a phase that has said so; undefined leaves it as it is. */
+  readonly resource?: string | undefined;
 }
 
 /** A lease to prolong: from now on by `leaseMs`. */
@@ -168,13 +173,18 @@ export interface RunningClaim {
   readonly resource: string | undefined;
 }
 
+/** What is left of a record whose answer an operator removed. */
+export interface Tombstone {
+  readonly resource: string | undefined;
+}
+
 /** What a look-up finds of a record, after the request was found to be the same. */
 export type LookUpOutcome =
   | CompletedOutcome
   | NotKeptOutcome
   | { readonly kind: 'mismatch' }
-  | { readonly kind: 'expired' }
-  | { readonly kind: 'parked' }
+  | { readonly kind: 'expired'; readonly tombstone: Tombstone }
+  | { readonly kind: 'parked'; readonly resource: string | undefined }
   | ({ readonly kind: 'claimed' } & RunningClaim)
   | { readonly kind: 'absent' };
 
@@ -217,7 +227,8 @@ export type ClaimOutcome =
   | ({ readonly kind: 'in_progress' } & RunningClaim)
   | { readonly kind: 'mismatch' }
   | { readonly kind: 'from_future' }
-  | { readonly kind: 'expired' }
+  /** `tombstone` where there still is a record. */
+  | { readonly kind: 'expired'; readonly tombstone?: Tombstone }
   /** `now` where it was this claim that found it tried too often. */
-  | { readonly kind: 'parked'; readonly now?: true }
+  | { readonly kind: 'parked'; readonly resource: string | undefined; readonly now?: true }
   | { readonly kind: 'unavailable'; readonly error: unknown };

@@ -3,10 +3,11 @@ import { hostname } from 'node:os';
 import type { MethodPolicy } from '../policy';
 import { recordId } from '../record-id';
 import { checkDatabase } from './check-database';
+import { checkStoreOptions } from './check-options';
 import { type ClaimContext, claimKey, takeOverHalfFinished } from './claim-key';
 import { completeIfHeld } from './complete-if-held';
 import type { SqlClient, TransactionClient } from './database';
-import { isFenced, isOutage, isSerializationFailure, provesRollback } from './database-error';
+import { isFenced, isMissingDay, isOutage, isSerializationFailure, provesRollback } from './database-error';
 import { createGiveBack } from './give-back';
 import { countStranded, findHalfFinished } from './half-finished';
 import { createClaimInserts, type NewClaim } from './insert-claim';
@@ -36,11 +37,13 @@ export interface PostgresStoreOptions<Tx extends SqlClient> {
 /**
  * Opens a store on a migrated database. Rejects when the database can't be reached.
  *
+ * @throws TypeError that names each option at fault and what was expected
  * @throws UnusableDatabaseError when it is too old, read-only, or without the tables
  */
 export async function openPostgresStore<Tx extends SqlClient>(
   options: PostgresStoreOptions<Tx>,
 ): Promise<IdempotencyStore<Tx>> {
+  checkStoreOptions(options);
   const { business, records, instance = `${hostname()}:${process.pid}` } = options;
   await checkDatabase(records);
   const methodIds = await registerMethods(records, options.policies);
@@ -68,7 +71,7 @@ export async function openPostgresStore<Tx extends SqlClient>(
       if (said.kind === 'granted') doubtful.delete(said.claim.ownerToken);
       return outcome;
     } catch (error) {
-      return { kind: 'unavailable', error };
+      return { kind: 'unavailable', error: withRemedy(error) };
     } finally {
       // A statement whose answer was lost may have claimed the key, or do so yet: it would be blocked until its lease ends.
       for (const ownerToken of doubtful) giveBack({ ...placeOf(request), ownerToken });
@@ -143,4 +146,11 @@ export async function openPostgresStore<Tx extends SqlClient>(
 
     releaseIfHeld: (claim) => orGiveBack([claim], releaseIfHeld(records, claim)),
   };
+}
+
+/** What nobody made in time, everybody misses: whoever reads of it is to know what makes it. */
+function withRemedy(error: unknown): unknown {
+  if (!isMissingDay(error)) return error;
+  const remedy = 'call runRetention at the start and every hour, or run "npx grpc-idempotency maintain"';
+  return new Error(`${error.message}: ${remedy}`, { cause: error });
 }

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { checkRetentionOptions } from './check-options';
 import type { SqlClient, TransactionClient } from './database';
 import { isMissingRight } from './database-error';
 import { createDays } from './days';
@@ -64,21 +65,16 @@ export async function createDaysIfAllowed<Tx extends SqlClient>(
  *
  * A step that fails is reported, and the next one runs all the same.
  *
+ * @throws TypeError that names each option at fault and what was expected
  * @throws when the database can't be reached
  */
 export async function runRetention<Tx extends SqlClient>(options: RetentionOptions<Tx>): Promise<RetentionReport> {
+  checkRetentionOptions(options);
   const { client, exportDay, purgeBatch = 1_000, leaseMs = 60_000, signal } = options;
   const events: RetentionEvent[] = [];
   const onEvent = (event: RetentionEvent): void => {
     events.push(event);
     options.onEvent?.(event);
-  };
-  const attempt = async (step: RetentionStep, work: () => Promise<void>): Promise<void> => {
-    try {
-      await work();
-    } catch (error) {
-      onEvent({ type: 'fault', step, error, missingRight: isMissingRight(error) });
-    }
   };
 
   const office = await standForElection(client, options.instance ?? `${hostname()}:${process.pid}`, leaseMs);
@@ -90,13 +86,29 @@ export async function runRetention<Tx extends SqlClient>(options: RetentionOptio
       ['purge_undated_records', () => purgeUndated({ client, onEvent, batchSize: purgeBatch, mayGoOn })],
     ];
     try {
-      for (const [step, work] of steps) if (mayGoOn()) await attempt(step, work);
+      for (const [step, work] of steps) if (mayGoOn()) await attempt(step, work, onEvent);
     } finally {
       await office.resign();
     }
   }
-  if (signal?.aborted !== true) {
-    await attempt('observe', async () => onEvent({ type: 'observed', observation: await observeRecords(client) }));
-  }
+  if (signal?.aborted !== true) await attempt('observe', () => observeRetention(client, onEvent), onEvent);
   return summarize(office !== undefined, events);
+}
+
+/**
+ * Looks how the records stand and tells it, as every round does, and nothing else: for who wants to know it more often than
+ * rounds are run. Any number of processes may. A look that fails on its own is no fault of retention.
+ *
+ * @throws what the database says
+ */
+export async function observeRetention(client: SqlClient, onEvent: RetentionEventListener): Promise<void> {
+  onEvent({ type: 'observed', observation: await observeRecords(client) });
+}
+
+async function attempt(step: RetentionStep, work: () => Promise<void>, onEvent: RetentionEventListener): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    onEvent({ type: 'fault', step, error, missingRight: isMissingRight(error) });
+  }
 }

@@ -7,10 +7,10 @@ import { PARK_IF_EXHAUSTED, RECORD_STEP_IF_HELD, RECORD_STEP_IN_TRANSACTION_IF_H
 export async function recordStepInTransaction(
   tx: SqlClient,
   { bucket, id, ownerToken }: HeldClaim,
-  { recoveryPoint, results }: StoredSteps,
+  { recoveryPoint, results, resource }: StoredSteps,
   idleMs: number,
 ): Promise<void> {
-  const values = [bucket, id, ownerToken, String(idleMs), recoveryPoint, results];
+  const values = [bucket, id, ownerToken, String(idleMs), recoveryPoint, results, resource ?? null];
   await tx.$queryRawUnsafe(RECORD_STEP_IN_TRANSACTION_IF_HELD, ...values);
 }
 

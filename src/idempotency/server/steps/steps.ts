@@ -29,7 +29,13 @@ export type StepsEnding =
 
 /** The steps of one attempt, one at a time (design 4.10). */
 export interface Steps<Tx> {
-  phase<Value>(name: string, work: (tx: Tx) => Promise<Value>, options: PhaseOptions<Value>): Promise<Value>;
+  /** @param resource what `work` has said the request is about, asked when it has; undefined where it has not */
+  phase<Value>(
+    name: string,
+    work: (tx: Tx) => Promise<Value>,
+    options: PhaseOptions<Value>,
+    resource: () => string | undefined,
+  ): Promise<Value>;
   effect<Value>(name: string, work: (requestId: string, context: EffectContext) => Promise<Value>): Promise<Value>;
 }
 
@@ -106,6 +112,7 @@ export function createSteps<Tx extends object>(options: StepsOptions<Tx>): Steps
       name: string,
       work: (tx: Tx) => Promise<Value>,
       { begins }: PhaseOptions<Value>,
+      resource: () => string | undefined,
     ): Promise<Value> => {
       const { stored } = journal.next('phase', name);
       if (stored !== undefined) return stored.value as Value;
@@ -116,7 +123,8 @@ export function createSteps<Tx extends object>(options: StepsOptions<Tx>): Steps
             const encoded = encodeResult(name, value);
             const effect = typeof begins === 'function' ? begins(value) : begins;
             const draft = journal.with({ kind: 'phase', name, result: encoded }, effect);
-            await store.recordStepInTransactionIfHeld(client, lease.claim(), draft, idleMs);
+            const steps = { ...draft, resource: resource() };
+            await store.recordStepInTransactionIfHeld(client, lease.claim(), steps, idleMs);
             return { draft, encoded };
           },
         });

@@ -2,11 +2,13 @@ import { fenced } from './fence';
 import { DURABLY, PATIENCE } from './fragments';
 
 /**
- * Records a phase, as the fence of its transaction: its results and the recovery point commit with what it wrote.
+ * Records a phase, as the fence of its transaction: its results, the recovery point and what it has said the request is
+ * about commit with what it wrote.
  *
- * $5 recovery point, $6 results
+ * $5 recovery point, $6 results, $7 resource, null to leave it as it is
  */
-export const RECORD_STEP_IN_TRANSACTION_IF_HELD = fenced('recovery_point = $5::text, results = $6::bytea');
+export const RECORD_STEP_IN_TRANSACTION_IF_HELD = fenced(`recovery_point = $5::text, results = $6::bytea,
+    resource = coalesce($7::text, record.resource)`);
 
 /**
  * The same by itself, before an effect is sent, durable whatever the session's default: from then on the key is never given back.
