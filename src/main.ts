@@ -18,8 +18,14 @@ async function main(args: readonly string[]): Promise<void> {
   // completion is sealed and fenced.
   process.on('unhandledRejection', (error) => logger.error(error, 'a promise was rejected and nobody looked'));
 
-  const starting = startApp({ config, logger, onDatabaseEnded: (log) => fail(new DatabaseEnded(log)) });
+  let isStopping = false;
+  const onDatabaseEnded = (log: string): void => {
+    // Whoever stops a group of processes may stop the database with the others: that is no news.
+    if (!isStopping) fail(new DatabaseEnded(log));
+  };
+  const starting = startApp({ config, logger, onDatabaseEnded });
   const stopOnce = oneTime(starting, async (signal: string) => {
+    isStopping = true;
     logger.info({ signal }, 'stopping: running calls end first');
     await (await starting).stop();
     logger.info('stopped');

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+
 /** How often it is looked whether a process still runs, milliseconds. */
 const LOOK_EVERY_MS = 1_000;
 
@@ -19,9 +21,21 @@ export function watchForEnd(pid: number, onEnd: () => void): () => void {
 
 function isRunning(pid: number): boolean {
   try {
-    return process.kill(pid, 0);
+    return process.kill(pid, 0) && !isZombie(pid);
   } catch (error) {
     // It runs as somebody else.
     return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** Whether it has ended and keeps its number until its parent asks after it: a first process of a container mostly never does. */
+function isZombie(pid: number): boolean {
+  if (process.platform !== 'linux') return false;
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // Behind the name, which may hold anything.
+    return stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z');
+  } catch {
+    return false;
   }
 }

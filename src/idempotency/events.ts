@@ -129,7 +129,7 @@ export type ServerEvent =
     })
   /** So many half-finished requests wait for a handler that no process has any more. Told when the number changes. */
   | { readonly type: 'stranded'; readonly path: string; readonly records: number }
-  /** An attempt ended whose claim had gone to somebody else: it has changed nothing. Once per attempt. */
+  /** An attempt ended whose claim had gone to somebody else: of what it did, only phases stored before stay. Once per attempt. */
   | { readonly type: 'fenced'; readonly path: string }
   /** A claim was given up, so that the key is free again. */
   | { readonly type: 'released'; readonly path: string }

@@ -103,7 +103,10 @@ export function createIdempotencyMetrics(
   const limits = counter('idempotency_execution_limit_total', 'Attempts that ran longer than max_execution.');
   const parked = counter('idempotency_parked_total', 'Requests that were tried too often and wait for a person.');
   const takeovers = counter('idempotency_takeovers_total', 'Claims taken over after their lease.');
-  const fenced = counter('idempotency_fenced_total', 'Attempts that changed nothing because their claim was lost.');
+  const fenced = counter(
+    'idempotency_fenced_total',
+    'Attempts that ended because their claim was lost; only phases that they had stored before stay.',
+  );
   const released = counter('idempotency_released_total', 'Claims given up, so that the key was free again.');
   const leasesEnded = counter(
     'idempotency_leases_ended_total',

@@ -34,9 +34,9 @@ export interface Relay {
 export function createRelay(options: RelayOptions): Relay {
   const settings = relaySettings(options);
   const stopping = new AbortController();
-  const rounds = createRounds(settings, stopping.signal);
+  const rounds = createRounds(settings, stopping.signal, () => loop.wake());
   const upkeep = () => keepUp(settings);
-  const loop = createRelayLoop(settings, { rounds, upkeep, stopping });
+  const loop: Pick<Relay, 'start' | 'stop' | 'wake'> = createRelayLoop(settings, { rounds, upkeep, stopping });
   return { runOnce: rounds.runWhole, upkeep, start: loop.start, stop: loop.stop, wake: loop.wake };
 }
 

@@ -30,8 +30,12 @@ export interface Rounds {
 /** How long deliveries are waited for once all are begun, milliseconds: rounds of one event each would be many statements. */
 const LINGER_AFTER_MS = 100;
 
-/** Makes the rounds of a relay; once `stopping` is aborted they begin no delivery. */
-export function createRounds(settings: RelaySettings, stopping: AbortSignal): Rounds {
+/**
+ * Makes the rounds of a relay; once `stopping` is aborted they take nothing and begin no delivery.
+ *
+ * @param onLateDelivery told where an event was delivered after its round: the next one of its aggregate is due
+ */
+export function createRounds(settings: RelaySettings, stopping: AbortSignal, onLateDelivery: () => void): Rounds {
   const { client, batchSize, leaseMs, deliveryTimeoutMs, parallel } = settings;
   /** Deliveries that outlived their round. */
   const lingering = new Set<Promise<void>>();
@@ -41,7 +45,8 @@ export function createRounds(settings: RelaySettings, stopping: AbortSignal): Ro
     if (lingering.size >= parallel) await Promise.race(lingering);
     // Before the statement that begins the lease, so that ours never ends later than that of the database.
     const beginUntilMs = performance.now() + leaseMs - deliveryTimeoutMs;
-    const events = await takeHeads(client, batchSize, leaseMs);
+    const events = stopping.aborted ? [] : await takeHeads(client, batchSize, leaseMs);
+    const round = { isOver: false };
     const counts = { taken: events.length, delivered: 0, failed: 0, parked: 0, fenced: 0 };
     const waiting = [...events];
     const unsent: TakenEvent[] = [];
@@ -51,7 +56,9 @@ export function createRounds(settings: RelaySettings, stopping: AbortSignal): Ro
     const deliver = async (event: TakenEvent): Promise<void> => {
       const outcome = await deliverAndMark(settings, event);
       counts[outcome] += 1;
-      if (outcome === 'delivered') unswept = true;
+      if (outcome !== 'delivered') return;
+      unswept = true;
+      if (round.isOver) onLateDelivery();
     };
     const deliverNext = async (): Promise<void> => {
       for (let event = waiting.shift(); event !== undefined; event = waiting.shift()) {
@@ -62,11 +69,13 @@ export function createRounds(settings: RelaySettings, stopping: AbortSignal): Ro
         if (!isTooLate) await telling(settings, 'mark', () => deliver(taken));
       }
     };
-    const places = Math.min(parallel - lingering.size, events.length);
+    const places = Math.min(Math.max(0, parallel - lingering.size), events.length);
+    // Another round, which was run at the same time, has them all.
+    if (places === 0) unsent.push(...waiting.splice(0));
     const deliveries = Array.from({ length: places }, deliverNext);
     for (const delivery of deliveries) keepUntilDone(lingering, delivery);
     if (places === 0) allBegun();
-    return { counts, deliveries, begun, unsent };
+    return { counts, deliveries, begun, unsent, round };
   };
 
   const end = async (unsent: readonly TakenEvent[]): Promise<void> => {
@@ -84,9 +93,10 @@ export function createRounds(settings: RelaySettings, stopping: AbortSignal): Ro
       return counts;
     },
     run: async () => {
-      const { counts, deliveries, begun, unsent } = await begin();
+      const { counts, deliveries, begun, unsent, round } = await begin();
       await begun;
       await endsWithin(LINGER_AFTER_MS, Promise.all(deliveries));
+      round.isOver = true;
       await end(unsent);
       return { taken: counts.taken };
     },
@@ -96,5 +106,7 @@ export function createRounds(settings: RelaySettings, stopping: AbortSignal): Ro
 
 function keepUntilDone(all: Set<Promise<void>>, work: Promise<void>): void {
   all.add(work);
-  void work.then(() => all.delete(work));
+  // What it rejects with is told to who waits for it; a place must not be lost by it.
+  const done = () => all.delete(work);
+  void work.then(done, done);
 }

@@ -41,8 +41,8 @@ export async function startServiceSlot(
   let stalls = 0;
 
   /** Until it is ready: while the database is away a start fails, as it should. */
-  const start = async (): Promise<ServiceProcess> => {
-    for (;;) {
+  const start = async (mostTries = 100): Promise<ServiceProcess> => {
+    for (let tries = 1; ; tries += 1) {
       try {
         const started = await startServiceProcess({ ...options, connectionString, environment });
         void started.exited.then((how) => {
@@ -50,12 +50,13 @@ export async function startServiceSlot(
         });
         return started;
       } catch (error) {
-        if (isClosed) throw error;
+        if (isClosed || tries >= mostTries) throw error;
         await delay(100);
       }
     }
   };
-  let running: Promise<ServiceProcess> = start();
+  // Nothing is broken yet: a first start that fails would fail for ever.
+  let running: Promise<ServiceProcess> = start(1);
   await running;
 
   return {

@@ -27,9 +27,27 @@ const CLOCKS_AHEAD_MS = [0, 120_000, -120_000];
 
 /** Starts everything, with a database that flushes what it commits. Close it. */
 export async function startWorld(processes: number): Promise<World> {
+  const closers: (() => Promise<unknown>)[] = [];
+  const close = async (): Promise<void> => {
+    for (const end of closers.splice(0).reverse()) await end();
+  };
+  try {
+    return { ...(await startParts(processes, (end) => closers.push(end))), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function startParts(
+  processes: number,
+  onClose: (end: () => Promise<unknown>) => void,
+): Promise<Omit<World, 'close'>> {
   const database = await startOwnPostgres({ durable: true });
+  onClose(() => database.drop());
   const { connectionString } = database;
   const simulators = [startCardNetworkProcess({ connectionString }), startReceiptsProcess({ connectionString })];
+  onClose(() => Promise.all(simulators.map((simulator) => simulator.stop())));
   const [cardNetworkAddress = '', receiptsAddress = ''] = await Promise.all(simulators.map(({ address }) => address));
   const lease = { leaseMs: LEASE_MS };
   const descriptorSet = Buffer.from(changedDescriptorSet({ CreatePayment: lease, RefundPayment: lease }));
@@ -39,19 +57,40 @@ export async function startWorld(processes: number): Promise<World> {
     RESUME_INTERVAL_MS: '500',
   };
   const crashes: string[] = [];
-  const slots = await Promise.all(
-    Array.from({ length: processes }, (_, index) =>
-      startServiceSlot(
-        {
-          ...{ connectionString, environment, descriptorSet: descriptorSet.toString('base64') },
-          ...{ clockAheadMs: CLOCKS_AHEAD_MS[index % CLOCKS_AHEAD_MS.length] ?? 0, failsQuietly: true },
-        },
-        (how) => crashes.push(`service ${index} ended by itself (${how})`),
-      ),
-    ),
-  );
+  const slots: ServiceSlot[] = [];
+  // One after the other, so that one that can't be started leaves none behind that still does.
+  for (let index = 0; index < processes; index += 1) {
+    const options = {
+      ...{ connectionString, environment, descriptorSet: descriptorSet.toString('base64') },
+      ...{ clockAheadMs: CLOCKS_AHEAD_MS[index % CLOCKS_AHEAD_MS.length] ?? 0, failsQuietly: true },
+    };
+    const slot = await startServiceSlot(options, (how) => crashes.push(`service ${index} ended by itself (${how})`));
+    slots.push(slot);
+    onClose(() => slot.close());
+  }
+  const strike = createStrikes(database, slots);
+  return {
+    ...{ database, cardNetworkAddress, crashes, addresses: slots.map(({ address }) => address) },
+    suffer: async (plan, onFault) => {
+      const beganAt = performance.now();
+      const struck: Promise<void>[] = [];
+      for (const planned of plan) {
+        await delay(Math.max(0, beganAt + planned.atMs - performance.now()));
+        onFault(planned);
+        const blow = strike(planned.fault);
+        // Whoever waits for all of them is told.
+        blow.catch(() => undefined);
+        struck.push(blow);
+      }
+      await Promise.all(struck);
+    },
+  };
+}
+
+/** Has a fault happen; resolves when it is over. The database is restarted once at a time. */
+function createStrikes(database: OwnPostgres, slots: readonly ServiceSlot[]): (fault: Fault) => Promise<void> {
   let restarting = Promise.resolve();
-  const strike = async (fault: Fault): Promise<void> => {
+  return async (fault) => {
     switch (fault.kind) {
       case 'service killed':
         return slotOf(slots, fault).kill(fault.downMs);
@@ -72,24 +111,6 @@ export async function startWorld(processes: number): Promise<World> {
       case 'card network killed':
         for (const pid of await childrenOf(process.pid, 'card-network/main')) process.kill(pid, 'SIGKILL');
     }
-  };
-  return {
-    ...{ database, cardNetworkAddress, crashes, addresses: slots.map(({ address }) => address) },
-    suffer: async (plan, onFault) => {
-      const beganAt = performance.now();
-      const struck: Promise<void>[] = [];
-      for (const planned of plan) {
-        await delay(Math.max(0, beganAt + planned.atMs - performance.now()));
-        onFault(planned);
-        struck.push(strike(planned.fault));
-      }
-      await Promise.all(struck);
-    },
-    close: async () => {
-      await Promise.all(slots.map((slot) => slot.close()));
-      await Promise.all(simulators.map((simulator) => simulator.stop()));
-      await database.drop();
-    },
   };
 }
 

@@ -88,14 +88,16 @@ describe('a call that never got a connection', () => {
     const { error } = await client.call(PATHS.unknown, { metadata });
     expect(error?.code).toBe(status.DEADLINE_EXCEEDED);
     expect(error?.details).toMatch(/Deadline exceeded after .*Waiting for LB pick: no connection to /);
-    expect(error?.details).toContain(`: no connection to 127.0.0.1:${port} within 0.3 s: does a server listen there?`);
+    expect(error?.details).toMatch(
+      new RegExp(`: no connection to 127\\.0\\.0\\.1:${port} within 0\\.\\d s: does a server listen there\\?`),
+    );
     expect(error && readCallFailure(error)).toMatchObject({ attempts: 1 });
   });
 
   test('says it of the target of a name too', async () => {
     const { client } = clientAt('nowhere.invalid:50051', { timeoutMs: 200 });
     const { error } = await client.call(PATHS.unknown, { metadata: keyed() });
-    expect(error?.details).toContain('no connection to nowhere.invalid:50051 within 0.2 s');
+    expect(error?.details).toMatch(/no connection to nowhere\.invalid:50051 within 0\.\d s/);
   });
 
   test('is none of which an attempt left', async () => {

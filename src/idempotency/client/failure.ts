@@ -2,6 +2,7 @@ import { status, type StatusObject } from '@grpc/grpc-js';
 import { ERROR_DOMAIN } from '../errors';
 import type { RetryReason } from '../events';
 import { readErrorDetails } from '../wire/error-details';
+import { readReplayed } from './call-end';
 
 /**
  * What the status of a failed attempt says. `transient`: another attempt may end otherwise. `final`: it is the answer.
@@ -60,9 +61,12 @@ function passingRefusal({ metadata }: StatusObject): 'REQUEST_IN_PROGRESS' | 'CL
   return reason === 'REQUEST_IN_PROGRESS' || reason === 'CLAIM_LOST' ? reason : undefined;
 }
 
-/** Whether the server asks for the same call again, by RetryInfo, where the code alone leaves that open. */
+/**
+ * Whether the server asks for the same call again, by RetryInfo, where the code alone leaves that open. What was recorded
+ * stays, whatever its details say.
+ */
 function saysWhen({ metadata }: StatusObject): boolean {
-  return readErrorDetails(metadata).retryDelayMs !== undefined;
+  return !readReplayed(metadata) && readErrorDetails(metadata).retryDelayMs !== undefined;
 }
 
 /**
