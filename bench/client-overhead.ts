@@ -24,7 +24,7 @@ import { CHANNEL_OPTIONS, createClientInterceptor, loadPolicies, newRequestId } 
 import { pairedRatio, type Ratio } from './ratio';
 
 const CALLS_PER_TURN = 2_000;
-const ROUNDS_PER_PAIR = 10;
+const ROUNDS_PER_PAIR = 6;
 const WARM_UP_ROUNDS = 6;
 
 const request = {

@@ -194,8 +194,9 @@ export const SERVER_CHECKS = [
     [`if (error instanceof StatusError) return { kind: 'status', error };`, ``, 'e2e/outcomes', 'e2e/handler-faults'],
   ]),
   ...checksOf('server/half-finished-error', [
-    [`if (OPEN.has(code)) return error;`, `return error;`, 'e2e/phases'],
-    [`if (OPEN.has(code)) return error;`, ``, 'e2e/phases', 'e2e/outage-pauses'],
+    [`if (isOpen && retry !== 'never') return error;`, `return error;`, 'e2e/phases'],
+    [`const isOpen = OPEN.has(code);`, `const isOpen = false;`, 'e2e/phases', 'e2e/outage-pauses'],
+    [`isOpen && retry !== 'never'`, `isOpen`, 'unit/retry-words'],
   ]),
   ...checksOf('server/replay', [
     [`if (isLater) return`, `if (error instanceof StatusError) return`, 'e2e/compact'],
