@@ -23,9 +23,9 @@ import {
 import { CHANNEL_OPTIONS, createClientInterceptor, loadPolicies, newRequestId } from '../src/idempotency/index';
 import { pairedRatio, type Ratio } from './ratio';
 
-const CALLS_PER_TURN = 2_000;
-const ROUNDS_PER_PAIR = 6;
-const WARM_UP_ROUNDS = 6;
+const CALLS_PER_TURN = 1_000;
+const ROUNDS_PER_PAIR = 10;
+const WARM_UP_ROUNDS = 12;
 
 const request = {
   ...{
@@ -96,13 +96,14 @@ async function take(client: ChildProcess): Promise<number> {
   return spent;
 }
 
-/** What each client spent on average in some rounds; every second round goes from the last to the first. */
+/**
+ * What each client spent on average in some rounds. All rounds have the same order: each turn follows one of another process,
+ * and begins with caches as cold as the others find them.
+ */
 async function measureRounds(clients: readonly ChildProcess[], rounds: number): Promise<readonly number[]> {
   const spent = clients.map(() => 0);
-  const order = [...clients.entries()];
   for (let round = 0; round < rounds; round += 1) {
-    for (const [index, client] of order) spent[index] = (spent[index] ?? NaN) + (await take(client));
-    order.reverse();
+    for (const [index, client] of clients.entries()) spent[index] = (spent[index] ?? NaN) + (await take(client));
   }
   return spent.map((sum) => sum / rounds);
 }

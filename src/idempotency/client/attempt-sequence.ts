@@ -87,7 +87,8 @@ export class AttemptSequence implements AttemptOwner {
     if (this.sent > 0) metadata.set(PREVIOUS_ATTEMPTS, String(this.sent));
     let underlying: UnderlyingCall;
     try {
-      underlying = nextCall({ ...options, deadline: Date.now() + attemptMs });
+      // Whole milliseconds: Node keeps timers of one duration together, and each that has a fraction costs a list of its own.
+      underlying = nextCall({ ...options, deadline: Date.now() + Math.ceil(attemptMs) });
     } catch (error) {
       // A channel that was closed meanwhile throws, and nobody above a timer could catch it.
       const answer = localAnswer(status.INTERNAL, `The attempt could not be started: ${textOf(error)}`);
