@@ -1,4 +1,4 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, chown, mkdir, readFile, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -7,20 +7,14 @@ import { Client } from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/database/embedded-postgres';
 import { accountForPostgres, canReach, type PostgresAccount } from '../../src/database/postgres-account';
 import { locatePostgresBinaries } from '../../src/database/postgres-binaries';
+import { isOpenToOthers, isRoot, nobody } from '../support/ordinary-user';
 import { makeTemporaryDirectory } from '../support/postgres';
 
-const isRoot = process.geteuid?.() === 0;
 /** What only root can show: another user runs the database. */
 const testAsRoot = isRoot ? test : test.skip;
 
-const nobody = { uid: idOfNobody('-u'), gid: idOfNobody('-g') };
 /** What an ordinary user can only show where this very directory is open to them. */
-const isOpenToOthers = isRoot && spawnSync('test', ['-r', __filename], nobody).status === 0;
 const testAsRootAndOthers = isOpenToOthers ? test : test.skip;
-
-function idOfNobody(flag: '-u' | '-g'): number {
-  return Number(execFileSync('id', [flag, 'nobody']).toString());
-}
 
 let parent: string;
 let fallbackDirectory: string;

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,6 +5,7 @@ import { status } from '@grpc/grpc-js';
 import { callUntilAnswered } from '../support/call-until-answered';
 import { connectionStringOf, notedPostgres, removeDataDirectory } from '../support/data-directory';
 import { changedDescriptorSet } from '../support/descriptor-set';
+import { isOpenToOthers, nobody } from '../support/ordinary-user';
 import { paymentRequest } from '../support/payment-requests';
 import { inCluster, makeTemporaryDirectory } from '../support/postgres';
 import { isAlive } from '../support/processes';
@@ -16,7 +16,6 @@ import { until } from '../support/until';
 // New databases, and processes of their own, on a busy machine.
 jest.setTimeout(120_000);
 
-const isRoot = process.geteuid?.() === 0;
 const descriptorSet = Buffer.from(changedDescriptorSet({ CreatePayment: { leaseMs: 2_000 } })).toString('base64');
 
 interface Place {
@@ -33,8 +32,7 @@ async function closedDirectory(): Promise<Place> {
 
 /** The home of an ordinary user, who runs it. */
 async function ordinaryUser(): Promise<Place> {
-  const id = (flag: string) => Number(execFileSync('id', [flag, 'nobody']).toString());
-  const [uid, gid] = [id('-u'), id('-g')];
+  const { uid, gid } = nobody;
   const home = join(await makeTemporaryDirectory(), 'home');
   await mkdir(home, { mode: 0o700 });
   await chown(home, uid, gid);
@@ -43,9 +41,10 @@ async function ordinaryUser(): Promise<Place> {
 
 const PLACES: readonly (readonly [string, () => Promise<Place>])[] = [
   ['below a directory closed to others', closedDirectory],
-  ...(isRoot ? [['in the home of an ordinary user', ordinaryUser] as const] : []),
+  ...(isOpenToOthers ? [['in the home of an ordinary user', ordinaryUser] as const] : []),
 ];
-if (!isRoot) console.info('Skipped where not run as root: the service of another user.');
+if (!isOpenToOthers)
+  console.info('Skipped where not run as root, or where other users cannot enter: the service of another user.');
 
 describe.each(PLACES)('a service with a database of its own, %s, killed while it pays', (_, findPlace) => {
   let place: Place;
