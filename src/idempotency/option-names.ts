@@ -15,6 +15,39 @@ export function faultsOfNames(given: object, known: ReadonlySet<string>): readon
   });
 }
 
+/** What is expected of an option; `isRight` says whether it is so. */
+type Expect<Options> = (isRight: boolean, option: string & keyof Options, expected: string) => void;
+
+/**
+ * Checks options whole: that there are any, their names, their values.
+ *
+ * @param who takes them, as errors begin
+ * @param expectedWhole what the options look like, for who gives none
+ * @param names of all options that there are
+ * @throws TypeError that names each option at fault and what was expected, all at once
+ */
+export function checkOptions<Options extends object>(
+  who: string,
+  expectedWhole: string,
+  options: Options,
+  names: ReadonlySet<string>,
+  checkValues: (expect: Expect<Options>) => void,
+): void {
+  assertObject(who, expectedWhole, options);
+  const faults: string[] = [...faultsOfNames(options, names)];
+  checkValues((isRight, option, expected) => {
+    if (!isRight) faults.push(`${option}: expected ${expected}, got ${kindOf(options[option])}`);
+  });
+  if (faults.length > 0) throw new TypeError(`${who}: ${faults.join('; ')}`);
+}
+
+/** @throws TypeError where something else stands in place of options */
+export function assertObject(who: string, expectedWhole: string, options: unknown): void {
+  if (typeof options !== 'object' || options === null) {
+    throw new TypeError(`${who}: expected ${expectedWhole}, got ${kindOf(options)}`);
+  }
+}
+
 /** Says what a value is, for those who gave it in place of another; never the value itself, which may be secret. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null';

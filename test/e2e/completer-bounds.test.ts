@@ -51,7 +51,7 @@ describe('a completer is bounded', () => {
   it.each(['everyMs', 'batch', 'mostAtOnce', 'graceMs'])('by numbers: %s', (name) => {
     for (const value of [0, -1, 1.5, NaN]) {
       expect(() => used.service.idempotency.createCompleter({ [name]: value })).toThrow(
-        `createCompleter: ${name}: expected a positive whole number; got ${value}`,
+        `createCompleter: ${name}: expected a positive whole number, got ${value}`,
       );
     }
   });

@@ -230,3 +230,9 @@ test('the options of the caller are not written to', async () => {
   expect(options.deadline).toBeUndefined();
   expect(attempts[0]?.options.deadline).toEqual(expect.any(Number));
 });
+
+test('an attempt that has all the time of its call gets a deadline of whole milliseconds', async () => {
+  const { attempts, send } = setUp({ timeoutMs: 5_000 });
+  await send();
+  expect(Number.isInteger(attempts[0]?.options.deadline)).toBe(true);
+});

@@ -2,7 +2,10 @@ import { credentials } from '@grpc/grpc-js';
 import {
   createClientInterceptor,
   createIdempotency,
+  createIntents,
   createPromiseClient,
+  createRequestsService,
+  createRetryBudget,
   openPostgresStore,
   runRetention,
 } from '../../src/idempotency/index';
@@ -151,4 +154,56 @@ test.each<[unknown, string]>([
   ],
 ])('runRetention(%o) says what is at fault', async (given, expected) => {
   expect(await faultOf(runRetention, ...(given === undefined ? [] : [given]))).toContain(expected);
+});
+
+const intentsClient = { ...sql, $connect: () => Promise.resolve() };
+const kept = { client: intentsClient, producer: 'shop/checkout' };
+
+test.each<[unknown, string]>([
+  [undefined, 'intents: expected { client, producer }, got nothing'],
+  [{ ...kept, expireAfterMs: 5 }, 'intents: expireAfterMs: no such name; was expiresAfterMs meant?'],
+  [{ ...kept, keepFinished: 5 }, 'intents: keepFinished: no such name; was keepFinishedMs meant?'],
+  [{ ...kept, policies: 'all' }, 'policies: expected the policies of one or more methods'],
+  [
+    { client: intentsClient, producers: 'shop' },
+    'intents: producers: no such name; was producer meant?; producer: expected',
+  ],
+])('createIntents(%o) says what is at fault', async (given, expected) => {
+  expect(await faultOf(createIntents, ...(given === undefined ? [] : [given]))).toContain(expected);
+});
+
+test.each<[unknown, string]>([
+  [null, 'retry budget: expected { target, maxTokens, tokensPerSuccess }, got null'],
+  ['127.0.0.1:50051', 'retry budget: expected { target, maxTokens, tokensPerSuccess }, got a string'],
+  [{ maxToken: 5 }, 'retry budget: maxToken: no such name; was maxTokens meant?'],
+  [{ tokens: 5 }, 'retry budget: tokens: no such name; was tokensPerSuccess meant?'],
+])('createRetryBudget(%o) says what is at fault', async (given, expected) => {
+  expect(await faultOf(createRetryBudget, given)).toContain(expected);
+});
+
+const asked = { lookUpStatus: () => Promise.reject(new Error('not called')) };
+
+test.each<[unknown, string]>([
+  [undefined, 'createRequestsService: expected { policies, store }, got nothing'],
+  [{ policies, store: asked }, 'policies: expected an array, such as policies.all(), got an object'],
+  [
+    { policies: [], store: Promise.resolve(asked) },
+    `store: expected ${FROM_STORE}, got a promise: is an await missing?`,
+  ],
+  [{ policies: [], stores: asked }, 'createRequestsService: stores: no such name; was store meant?; store: expected'],
+])('createRequestsService(%o) says what is at fault', async (given, expected) => {
+  expect(await faultOf(createRequestsService, ...(given === undefined ? [] : [given]))).toContain(expected);
+});
+
+test.each<[unknown, string]>([
+  [null, 'createCompleter: expected { everyMs, batch, mostAtOnce, graceMs }, got null'],
+  [{ every: 5 }, 'createCompleter: every: no such name; was everyMs meant?'],
+  [
+    { batchSize: 5, graceMs: 0 },
+    'createCompleter: batchSize: no such name; expected one of everyMs, batch, mostAtOnce,',
+  ],
+  [{ batchSize: 5, graceMs: 0 }, 'graceMs: expected a positive whole number, got 0'],
+])('createCompleter(%o) says what is at fault', async (given, expected) => {
+  const { createCompleter } = createIdempotency({ policies, store: store as never, principal });
+  expect(await faultOf(createCompleter, given)).toContain(expected);
 });

@@ -1,3 +1,5 @@
+import { assertObject, faultsOfNames } from '../option-names';
+
 /** How much a target may be retried: options of {@link createRetryBudget}. */
 export interface RetryBudgetOptions {
   /** Names the target in events and metrics: configuration, never something of a call. Default `default`. */
@@ -26,6 +28,8 @@ export interface RetryBudget {
   earn(): boolean;
 }
 
+const OPTION_NAMES: readonly (keyof RetryBudgetOptions)[] = ['target', 'maxTokens', 'tokensPerSuccess'];
+
 /** Tokens are counted in thousandths: ten tenths must be one. */
 const PARTS = 1_000;
 
@@ -35,8 +39,10 @@ const PARTS = 1_000;
  * @throws TypeError that names each option at fault
  */
 export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget {
+  assertObject('retry budget', `{ ${OPTION_NAMES.join(', ')} }`, options);
   const { target = 'default', maxTokens = 10, tokensPerSuccess = 0.1 } = options;
   const faults = [
+    ...faultsOfNames(options, new Set(OPTION_NAMES)),
     ...(typeof target === 'string' ? [] : ['target: expected a text']),
     ...(isNumberFrom(1, maxTokens) ? [] : [`maxTokens: expected a number from 1 on, got ${maxTokens}`]),
     ...(isNumberFrom(0, tokensPerSuccess)

@@ -1,3 +1,4 @@
+import { assertObject, faultsOfNames } from '../option-names';
 import { type MethodPolicy, POLICY_DEFAULTS } from '../policy';
 import { isStableName, STABLE_NAME_EXPECTED } from '../stable-name';
 import type { SqlClient } from '../store/database';
@@ -35,6 +36,17 @@ export interface IntentOptions {
   readonly purgeBatchSize?: number | undefined;
 }
 
+const NAMES: ReadonlySet<string> = new Set(
+  Object.keys({
+    client: true,
+    producer: true,
+    policies: true,
+    expiresAfterMs: true,
+    keepFinishedMs: true,
+    purgeBatchSize: true,
+  } satisfies Record<keyof IntentOptions, true>),
+);
+
 /** The options with the defaults filled in. */
 export type IntentSettings = { readonly [Name in keyof IntentOptions]-?: Exclude<IntentOptions[Name], undefined> };
 
@@ -44,8 +56,10 @@ export type IntentSettings = { readonly [Name in keyof IntentOptions]-?: Exclude
  * @throws TypeError that names each option at fault and what was expected, all at once
  */
 export function intentSettings(options: IntentOptions): IntentSettings {
+  assertObject('intents', '{ client, producer }', options);
   const policies = options.policies ?? [POLICY_DEFAULTS];
-  const ages = policies.flatMap((policy) => [policy?.maxKeyAgeMs, policy?.retentionMs]);
+  const listed: typeof policies = Array.isArray(policies) ? policies : [];
+  const ages = listed.flatMap((policy) => [policy?.maxKeyAgeMs, policy?.retentionMs]);
   const shortestMs = Math.min(...ages);
   const expiresAfterMs = options.expiresAfterMs ?? shortestMs / 2;
   const settings: IntentSettings = {
@@ -56,7 +70,7 @@ export function intentSettings(options: IntentOptions): IntentSettings {
     keepFinishedMs: options.keepFinishedMs ?? Math.max(30 * DAY_MS, expiresAfterMs),
     purgeBatchSize: options.purgeBatchSize ?? 1_000,
   };
-  const faults: string[] = [];
+  const faults: string[] = [...faultsOfNames(options, NAMES)];
   const expect = (isRight: boolean, option: keyof IntentOptions, expected: string, got?: number): void => {
     if (!isRight) faults.push(`${option}: expected ${expected}${got === undefined ? '' : `, got ${got}`}`);
   };

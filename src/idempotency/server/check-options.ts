@@ -1,5 +1,6 @@
-import { faultsOfNames, kindOf } from '../option-names';
+import { checkOptions } from '../option-names';
 import type { IdempotencyOptions } from './idempotency';
+import type { RequestsServiceOptions } from './requests-service';
 
 const NAMES: ReadonlySet<string> = new Set(
   Object.keys({
@@ -20,24 +21,37 @@ const NAMES: ReadonlySet<string> = new Set(
  *
  * @throws TypeError that names each option at fault and what was expected, all at once
  */
-export function checkOptions<Tx>(options: IdempotencyOptions<Tx>): void {
-  if (typeof options !== 'object' || options === null) {
-    throw new TypeError(`createIdempotency: expected { policies, store, principal }, got ${kindOf(options)}`);
-  }
-  const { policies, store, principal, onEvent, requestIdName, mostAttempts, mostWaiting } = options;
-  const faults: string[] = [...faultsOfNames(options, NAMES)];
-  const expect = (isRight: boolean, option: keyof IdempotencyOptions<Tx>, expected: string): void => {
-    if (!isRight) faults.push(`${option}: expected ${expected}, got ${kindOf(options[option])}`);
-  };
-  expect(typeof policies?.get === 'function', 'policies', 'what loadPolicies or policiesFromPackageDefinition made');
-  expect(typeof store?.claim === 'function', 'store', 'what openPostgresStore resolved with');
-  expect(typeof principal === 'function', 'principal', 'a function that names the account of the caller');
-  expect(onEvent === undefined || typeof onEvent === 'function', 'onEvent', 'a function');
-  expect(requestIdName === undefined || typeof requestIdName === 'string', 'requestIdName', 'a metadata name');
-  expect(isCount(mostAttempts), 'mostAttempts', 'a whole number from 1 on');
-  expect(isCount(mostWaiting), 'mostWaiting', 'a whole number from 1 on');
-  if (faults.length > 0) throw new TypeError(`createIdempotency: ${faults.join('; ')}`);
+export function checkServerOptions<Tx>(options: IdempotencyOptions<Tx>): void {
+  checkOptions('createIdempotency', '{ policies, store, principal }', options, NAMES, (expect) => {
+    const { policies, store, principal, onEvent, requestIdName, mostAttempts, mostWaiting } = options;
+    expect(typeof policies?.get === 'function', 'policies', 'what loadPolicies or policiesFromPackageDefinition made');
+    expect(typeof store?.claim === 'function', 'store', OPENED_STORE);
+    expect(typeof principal === 'function', 'principal', 'a function that names the account of the caller');
+    expect(onEvent === undefined || typeof onEvent === 'function', 'onEvent', 'a function');
+    expect(requestIdName === undefined || typeof requestIdName === 'string', 'requestIdName', 'a metadata name');
+    expect(isCount(mostAttempts), 'mostAttempts', 'a whole number from 1 on');
+    expect(isCount(mostWaiting), 'mostWaiting', 'a whole number from 1 on');
+  });
 }
+
+const REQUESTS_SERVICE_NAMES: ReadonlySet<string> = new Set<keyof RequestsServiceOptions<object>>([
+  'policies',
+  'store',
+]);
+
+/**
+ * Checks what the service that tells of keys works with.
+ *
+ * @throws TypeError that names each option at fault and what was expected, all at once
+ */
+export function checkRequestsServiceOptions<Tx>(options: RequestsServiceOptions<Tx>): void {
+  checkOptions('createRequestsService', '{ policies, store }', options, REQUESTS_SERVICE_NAMES, (expect) => {
+    expect(Array.isArray(options.policies), 'policies', 'an array, such as policies.all()');
+    expect(typeof options.store?.lookUpStatus === 'function', 'store', OPENED_STORE);
+  });
+}
+
+const OPENED_STORE = 'what openPostgresStore resolved with';
 
 function isCount(value: number | undefined): boolean {
   return value === undefined || (Number.isInteger(value) && value >= 1);

@@ -1,3 +1,5 @@
+import { assertObject, faultsOfNames } from '../option-names';
+
 /** How half-finished requests are looked for and resumed. */
 export interface CompleterOptions {
   /** From the end of one look to the next, milliseconds; up to a fifth more, so that processes look apart. Default 5,000. */
@@ -17,12 +19,28 @@ export interface CompleterOptions {
 /** Options with their defaults. */
 export type CompleterSettings = Readonly<Required<CompleterOptions>>;
 
-/** @throws RangeError that names what is not a positive whole number */
+const DEFAULTS: CompleterSettings = { everyMs: 5_000, batch: 10, mostAtOnce: 10, graceMs: 10_000 };
+
+const NAMES = Object.keys(DEFAULTS) as readonly (keyof CompleterSettings)[];
+
+/**
+ * Fills in the defaults and checks every option.
+ *
+ * @throws TypeError that names each option at fault and what was expected, all at once
+ */
 export function completerSettings(options: CompleterOptions): CompleterSettings {
-  const settings = { everyMs: 5_000, batch: 10, mostAtOnce: 10, graceMs: 10_000, ...options };
-  for (const [name, value] of Object.entries(settings)) {
-    if (Number.isInteger(value) && value >= 1) continue;
-    throw new RangeError(`createCompleter: ${name}: expected a positive whole number; got ${value}`);
-  }
+  assertObject('createCompleter', `{ ${NAMES.join(', ')} }`, options);
+  const settings = { ...DEFAULTS, ...options };
+  const faults = [
+    ...faultsOfNames(options, new Set(NAMES)),
+    ...NAMES.filter((name) => !isCount(settings[name])).map(
+      (name) => `${name}: expected a positive whole number, got ${settings[name]}`,
+    ),
+  ];
+  if (faults.length > 0) throw new TypeError(`createCompleter: ${faults.join('; ')}`);
   return settings;
+}
+
+function isCount(value: number): boolean {
+  return Number.isInteger(value) && value >= 1;
 }

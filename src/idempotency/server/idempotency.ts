@@ -5,7 +5,7 @@ import { quietListener } from '../quiet-listener';
 import { assertServable } from '../policies/assert-servable';
 import type { IdempotencyStore } from '../store/store';
 import { REQUEST_ID } from '../wire/metadata';
-import { checkOptions } from './check-options';
+import { checkServerOptions } from './check-options';
 import { type Completer, createCompleter } from './completer';
 import type { CompleterOptions } from './completer-options';
 import { createServerInterceptor } from './interceptor';
@@ -62,7 +62,7 @@ export interface Idempotency<Tx> {
   /**
    * Makes what resumes half-finished requests of the served methods whose policy says `resume`. Off until it is started.
    *
-   * @throws RangeError that names an option which is not a positive whole number
+   * @throws TypeError that names each option at fault
    */
   createCompleter(options?: CompleterOptions): Completer;
   /**
@@ -86,7 +86,7 @@ export interface Idempotency<Tx> {
  * @throws RangeError that names `clientVersions` where they can't be what clients say
  */
 export function createIdempotency<Tx extends object>(options: IdempotencyOptions<Tx>): Idempotency<Tx> {
-  checkOptions(options);
+  checkServerOptions(options);
   const { policies, store, principal, requestIdName = REQUEST_ID, mostAttempts = 1_000, mostWaiting = 1_000 } = options;
   const onEvent = quietListener(options.onEvent ?? warnOfFaults);
   const contexts = new WeakMap();

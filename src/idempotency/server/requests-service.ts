@@ -9,6 +9,7 @@ import { invalidArgument } from '../errors';
 import { parseKey } from '../key';
 import type { MethodPolicy } from '../policy';
 import type { IdempotencyStore, RequestStatus, StatusSubject } from '../store/store';
+import { checkRequestsServiceOptions } from './check-options';
 import type { UnaryHandlers } from './service';
 
 /** What the service works with. */
@@ -22,11 +23,14 @@ export interface RequestsServiceOptions<Tx> {
 /**
  * The handlers of idempotency.v1.RequestsService, for `idempotency.addService`: they tell an account what became of its
  * own keys (design 3.2). A key of another account is as unknown as one that never was.
+ *
+ * @throws TypeError that names each option at fault
  */
-export function createRequestsService<Tx>({
-  policies,
-  store,
-}: RequestsServiceOptions<Tx>): UnaryHandlers<RequestsServiceService, Tx> {
+export function createRequestsService<Tx>(
+  options: RequestsServiceOptions<Tx>,
+): UnaryHandlers<RequestsServiceService, Tx> {
+  checkRequestsServiceOptions(options);
+  const { policies, store } = options;
   const byPath = new Map(policies.map((policy) => [policy.path, policy]));
   return {
     getRequest: async (request, { scope }) =>

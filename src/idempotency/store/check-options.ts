@@ -1,4 +1,4 @@
-import { faultsOfNames, kindOf } from '../option-names';
+import { checkOptions } from '../option-names';
 import type { SqlClient } from './database';
 import type { PostgresStoreOptions } from './postgres-store';
 import type { RetentionOptions } from './retention';
@@ -32,7 +32,7 @@ const CLIENT = 'a Prisma client, or what has its $transaction and $queryRawUnsaf
  * @throws TypeError that names each option at fault and what was expected, all at once
  */
 export function checkStoreOptions<Tx extends SqlClient>(options: PostgresStoreOptions<Tx>): void {
-  check('openPostgresStore', '{ business, records, policies }', options, STORE_NAMES, (expect) => {
+  checkOptions('openPostgresStore', '{ business, records, policies }', options, STORE_NAMES, (expect) => {
     const { business, records, policies, instance } = options;
     // What runs its transactions may do nothing else.
     expect(hasMethod(business, '$transaction'), 'business', CLIENT);
@@ -48,30 +48,13 @@ export function checkStoreOptions<Tx extends SqlClient>(options: PostgresStoreOp
  * @throws TypeError that names each option at fault and what was expected, all at once
  */
 export function checkRetentionOptions<Tx extends SqlClient>(options: RetentionOptions<Tx>): void {
-  check('runRetention', '{ client }', options, RETENTION_NAMES, (expect) => {
+  checkOptions('runRetention', '{ client }', options, RETENTION_NAMES, (expect) => {
     const { client, onEvent, exportDay, signal } = options;
     expect(hasMethod(client, '$transaction') && hasMethod(client, '$queryRawUnsafe'), 'client', CLIENT);
     expect(onEvent === undefined || typeof onEvent === 'function', 'onEvent', 'a function');
     expect(exportDay === undefined || typeof exportDay === 'function', 'exportDay', 'a function');
     expect(signal === undefined || typeof signal?.aborted === 'boolean', 'signal', 'an AbortSignal');
   });
-}
-
-function check<Options extends object>(
-  who: string,
-  expectedWhole: string,
-  options: Options,
-  names: ReadonlySet<string>,
-  checkValues: (expect: (isRight: boolean, option: string & keyof Options, expected: string) => void) => void,
-): void {
-  if (typeof options !== 'object' || options === null) {
-    throw new TypeError(`${who}: expected ${expectedWhole}, got ${kindOf(options)}`);
-  }
-  const faults: string[] = [...faultsOfNames(options, names)];
-  checkValues((isRight, option, expected) => {
-    if (!isRight) faults.push(`${option}: expected ${expected}, got ${kindOf(options[option])}`);
-  });
-  if (faults.length > 0) throw new TypeError(`${who}: ${faults.join('; ')}`);
 }
 
 /** Prisma's clients are proxies: only asking tells. */
