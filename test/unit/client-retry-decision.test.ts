@@ -20,11 +20,14 @@ const settings: RetrySettings = {
   random: () => 0.5,
 };
 
+/** Where the types of details are found; only the name after the last slash counts (google.protobuf.Any). */
+const GOOGLE = 'type.googleapis.com/';
+
 /** Trailers of a status that a server sent. */
 const sent = { 'content-type': 'application/grpc' };
 
-function trailers({ reason = '', domain = 'idempotency.v1', retryMs = NaN, pushback = '' }): Metadata {
-  const prefix = 'type.googleapis.com/google.rpc.';
+function trailers({ reason = '', domain = 'idempotency.v1', retryMs = NaN, pushback = '', types = GOOGLE }): Metadata {
+  const prefix = `${types}google.rpc.`;
   const details = [];
   if (reason !== '') {
     const value = Buffer.from(ErrorInfo.encode({ reason, domain, metadata: {} }).finish());
@@ -235,3 +238,11 @@ test('no settings and no failure send a keyless call of an unknown level twice',
   });
   fc.assert(property, { numRuns: 500 });
 });
+
+test.each([GOOGLE, 'type.example.org/', 'https://types.example.org/rpc/', '/'])(
+  'details count wherever their types are found: %s',
+  (types) => {
+    const refused = { ...down, code: status.ABORTED, metadata: trailers({ reason: 'CLAIM_LOST', types, retryMs: 70 }) };
+    expect(decide({ status: refused })).toEqual(retry('CLAIM_LOST', 70));
+  },
+);

@@ -84,17 +84,18 @@ export function readErrorDetails(metadata: Metadata): ErrorDetails {
 }
 
 function withDetail(read: ErrorDetails, { typeUrl, value }: Any): ErrorDetails {
-  switch (typeUrl) {
-    case `${TYPE_PREFIX}google.rpc.ErrorInfo`: {
+  // Whoever packed it may keep the types elsewhere: the name after the last slash says what it is (google.protobuf.Any).
+  switch (typeUrl.slice(typeUrl.lastIndexOf('/') + 1)) {
+    case 'google.rpc.ErrorInfo': {
       const { reason, domain, metadata } = ErrorInfoMessage.decode(value);
       return { ...read, reason, domain, metadata: new Map(Object.entries(metadata)) };
     }
-    case `${TYPE_PREFIX}google.rpc.RetryInfo`: {
+    case 'google.rpc.RetryInfo': {
       const { retryDelay } = RetryInfo.decode(value);
       if (retryDelay === undefined) return read;
       return { ...read, retryDelayMs: Number(retryDelay.seconds) * 1000 + retryDelay.nanos / 1e6 };
     }
-    case `${TYPE_PREFIX}google.rpc.BadRequest`:
+    case 'google.rpc.BadRequest':
       return { ...read, violations: BadRequest.decode(value).fieldViolations };
     default:
       return read;
