@@ -2,6 +2,8 @@ import { resolve } from 'node:path';
 import type { Config } from '../config';
 import { DataDirectoryInUse } from '../database/data-directory-hold';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../database/embedded-postgres';
+import { missingMigrations } from '../database/migrate';
+import { refuseMissing } from '../database/prepare-schema';
 import { OperatorError } from '../operator-error';
 import { hasDatabase } from './existing-database';
 import { oneLine } from './record-text';
@@ -50,6 +52,21 @@ export async function withDatabase<Result>(
   } finally {
     await embedded.stop();
   }
+}
+
+/**
+ * Runs `work` on a database that has the tables of this version.
+ *
+ * @throws MigrationRefused where migrations are missing; errors of the driver where it can't be reached
+ */
+export async function withTables<Result>(
+  use: DatabaseUse,
+  work: (connectionString: string) => Promise<Result>,
+): Promise<Result> {
+  return withDatabase(use, async (connectionString) => {
+    refuseMissing(await missingMigrations({ connectionString }));
+    return work(connectionString);
+  });
 }
 
 /** Parameters of a connection string that say which database it is; others may hold secrets. */

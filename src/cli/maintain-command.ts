@@ -3,7 +3,7 @@ import { readConfig } from '../config';
 import { connect } from '../database/connect';
 import { type RetentionEvent, runRetention } from '../idempotency/index';
 import { type Command, EXIT } from './command';
-import { withDatabase } from './command-database';
+import { withTables } from './command-database';
 
 /**
  * `maintain`: runs one round of retention now, as the service does every hour. For a service whose own role may not
@@ -17,7 +17,7 @@ export const maintainCommand: Command = {
   example: 'grpc-idempotency maintain',
   run: async ({ args, environment, print, printError: announce }) => {
     parseArgs({ args: [...args], options: {} });
-    return withDatabase({ config: readConfig(environment), announce }, async (connectionString) => {
+    return withTables({ config: readConfig(environment), announce }, async (connectionString) => {
       const database = connect({ connectionString });
       try {
         const onEvent = (event: RetentionEvent): void => print(lineOf(event));

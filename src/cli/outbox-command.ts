@@ -5,7 +5,7 @@ import type { SqlClient } from '../idempotency/index';
 import { listUndelivered, requeueAll, requeueEvent, type UndeliveredEvent } from '../outbox/requeue';
 import { refundTermsOf } from '../payments/refund-event';
 import { type Command, type CommandContext, EXIT, type ExitCode, UsageError } from './command';
-import { withDatabase } from './command-database';
+import { withTables } from './command-database';
 import { MAYBE_MORE, readLimit } from './read-limit';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -23,7 +23,7 @@ export const outboxCommand: Command = {
   run: async (context) => {
     const work = readWork(context);
     const use = { config: readConfig(context.environment), announce: context.printError };
-    return withDatabase(use, async (connectionString) => {
+    return withTables(use, async (connectionString) => {
       const database = connect({ connectionString });
       try {
         return await work(database.business);

@@ -9,7 +9,7 @@ import { orderJson, orderLines } from '../reconciliation/order-report';
 import { openReconciler, type Reconciler } from '../reconciliation/reconciler';
 import { reportJson, reportLines } from '../reconciliation/report';
 import { type Command, EXIT } from './command';
-import { withDatabase } from './command-database';
+import { withTables } from './command-database';
 import { readReconcileWords, type ReconcileWords } from './reconcile-words';
 
 /** `reconcile`: compares our payments with the card network's charges, and repairs what differs on request. */
@@ -31,7 +31,7 @@ export const reconcileCommand: Command = {
     const words = readReconcileWords(args);
     const config = readConfig(environment);
     const use = { config, announce: words.json ? undefined : printError };
-    const { lines, needsSomebody } = await withDatabase(use, (connectionString) =>
+    const { lines, needsSomebody } = await withTables(use, (connectionString) =>
       withNetwork(config, connectionString, (address) => compare(words, connectionString, address)),
     );
     for (const line of lines) print(line);

@@ -1,7 +1,5 @@
 import { readConfig } from '../config';
 import { connect, type Database } from '../database/connect';
-import { missingMigrations } from '../database/migrate';
-import { refuseMissing } from '../database/prepare-schema';
 import {
   type AbsentKey,
   type ByOperator,
@@ -12,7 +10,7 @@ import {
 } from '../idempotency/index';
 import { createLogger } from '../ops/logger';
 import { type CommandContext, EXIT, type ExitCode, UsageError } from './command';
-import { type DatabaseUse, withDatabase } from './command-database';
+import { type DatabaseUse, withTables } from './command-database';
 import { absenceText, oneLine, subjectOf } from './record-text';
 import { type ChangeWords, isMeant, type RecordWords } from './record-words';
 
@@ -28,14 +26,13 @@ export interface MeantRecords {
 /**
  * Runs work on the records of the database that the service would use.
  *
- * @param announce as `withDatabase` takes it
+ * @param announce as `withTables` takes it
  */
 export async function withRecords(
   { environment, announce }: Pick<CommandContext, 'environment'> & Pick<DatabaseUse, 'announce'>,
   work: (client: SqlClient, database: Database) => Promise<ExitCode>,
 ): Promise<ExitCode> {
-  return withDatabase({ config: readConfig(environment), announce }, async (connectionString) => {
-    refuseMissing(await missingMigrations({ connectionString }));
+  return withTables({ config: readConfig(environment), announce }, async (connectionString) => {
     const database = connect({ connectionString });
     try {
       return await work(database.store, database);

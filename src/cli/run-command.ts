@@ -89,9 +89,13 @@ function messageOf(error: unknown): string {
   // Errors of the driver and of the system have a code; of a name with several addresses it is all they have.
   const code = codeOf(error);
   const { message, stack } = error instanceof Error ? error : new Error(String(error));
+  // Prisma puts its own call above what the database said.
+  if (code !== undefined && PRISMA_CODE.test(code)) return message.trim().split('\n').at(-1) ?? message;
   if (expected || code !== undefined) return message === '' ? (code ?? '') : message;
   return stack ?? message;
 }
+
+const PRISMA_CODE = /^P\d{4}$/;
 
 function codeOf(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;

@@ -74,17 +74,17 @@ export interface Database {
 export function connect(options: ConnectOptions): Database {
   const { connectionString, endWithinMs = END_WITHIN_MS, onError, onPoolWait } = options;
   const business = openPool('business', {
-    ...{ settings: IN_UTC, max: options.businessPoolSize ?? 10 },
+    ...{ settings: TIMES_IN_UTC, max: options.businessPoolSize ?? 10 },
     ...{ connectionString, endWithinMs, onError, onPoolWait },
   });
   const store = openPool('store', {
-    ...{ settings: { ...IN_UTC, ...PLANNED_ONCE }, max: options.storePoolSize ?? 4 },
+    ...{ settings: { ...TIMES_IN_UTC, ...PLANNED_ONCE }, max: options.storePoolSize ?? 4 },
     ...{ connectionString, endWithinMs, onError, onPoolWait },
     query_timeout: options.storeAnswerWithinMs ?? STORE_ANSWER_WITHIN_MS,
   });
   // Without a bound on answers: dropping a day waits for every transaction that may see it.
   const maintenance = openPool('maintenance', {
-    ...{ settings: { ...IN_UTC, lock_timeout: String(MAINTENANCE_PATIENCE_MS) }, max: 2 },
+    ...{ settings: { ...TIMES_IN_UTC, lock_timeout: String(MAINTENANCE_PATIENCE_MS) }, max: 2 },
     ...{ connectionString, endWithinMs: MAINTENANCE_END_WITHIN_MS, onError, onPoolWait },
   });
   const transactions = createBoundTransactions(business.adapter);
@@ -104,9 +104,9 @@ export function connect(options: ConnectOptions): Database {
 
 /**
  * The adapter writes times without a zone and drops the zone of those it reads, so a session in any other zone than UTC
- * would shift every timestamp.
+ * would shift every timestamp; and it reads no other style than ISO.
  */
-const IN_UTC = { TimeZone: 'UTC' };
+const TIMES_IN_UTC = { TimeZone: 'UTC', DateStyle: 'ISO' };
 
 /**
  * How long a transaction may wait for its next statement before the server ends it, milliseconds: a process that is

@@ -84,7 +84,7 @@ export class StatusError extends Error {
    * @param violations the fields at fault, sent as google.rpc.BadRequest
    * @param info why, for programs, sent as google.rpc.ErrorInfo
    * @param retry whether the same call may be sent again. Default: nothing is said, and callers go by the code
-   * @throws TypeError for the code OK, and for a wait that is none
+   * @throws TypeError for the code OK and for what is no code, and for a wait that is none
    */
   constructor(
     readonly code: status,
@@ -97,6 +97,9 @@ export class StatusError extends Error {
     super(`${status[code]}: ${sendable}`);
     this.details = sendable;
     if (code === status.OK) throw new TypeError('StatusError needs an error code; return the answer instead');
+    if (typeof code !== 'number' || status[code] === undefined) {
+      throw new TypeError('code: expected one of the gRPC status codes, a number from 1 to 16');
+    }
     if (typeof retry === 'object' && !isWait(retry.afterMs)) {
       throw new TypeError('retry.afterMs: expected milliseconds, 0 or more');
     }

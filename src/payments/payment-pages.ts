@@ -1,6 +1,7 @@
 import type { PrismaClient } from '../gen/prisma/client';
 import type { ListPaymentsRequest, ListPaymentsResponse } from '../gen/proto/payments/v1/payments';
 import { type FieldViolation, invalidArgument } from '../idempotency/index';
+import { listedOrderViolations } from './payment';
 import { paymentMessage } from './payment-message';
 import { listPayments } from './payment-repository';
 import { pageToken, readPageToken } from './page-token';
@@ -11,7 +12,8 @@ const MAX_SIZE = 500;
 /**
  * Shows one page of an account's payments.
  *
- * @throws StatusError INVALID_ARGUMENT for a size out of range and a token that was not made for this list
+ * @throws StatusError INVALID_ARGUMENT for what can't be an order, a size out of range, and a token that was not made for
+ *   this list
  */
 export async function listPage(
   prisma: PrismaClient,
@@ -20,7 +22,7 @@ export async function listPage(
 ): Promise<ListPaymentsResponse> {
   const listedBy = { scope, orderId };
   const after = token === '' ? undefined : readPageToken(listedBy, token);
-  const violations: FieldViolation[] = [];
+  const violations: FieldViolation[] = [...listedOrderViolations(orderId)];
   if (pageSize < 0 || pageSize > MAX_SIZE) {
     violations.push({ field: 'page_size', description: `expected 0 to ${MAX_SIZE}; 0 means ${DEFAULT_SIZE}` });
   }

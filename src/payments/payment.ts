@@ -25,6 +25,11 @@ export function paymentViolations(request: CreatePaymentRequest): readonly Field
   return violations;
 }
 
+/** What is wrong with an order that payments are listed of; empty where nothing is, as without an order. */
+export function listedOrderViolations(orderId: string): readonly FieldViolation[] {
+  return orderId === '' || isName(orderId) ? [] : [{ field: 'order_id', description: NAME_EXPECTED }];
+}
+
 /** What is wrong with the id of a payment; empty where nothing is. */
 export function paymentIdViolations(paymentId: string): readonly FieldViolation[] {
   return UUID.test(paymentId) ? [] : [{ field: 'payment_id', description: 'expected the UUID of a payment' }];
@@ -37,7 +42,7 @@ export function refundViolations({ paymentId, amountMinor, reason }: RefundPayme
     ...(amountMinor > 0n ? [] : [{ field: 'amount_minor', description: AMOUNT_EXPECTED }]),
     ...(isStorable(reason, MAX_TEXT_LENGTH)
       ? []
-      : [{ field: 'reason', description: `expected at most ${MAX_TEXT_LENGTH} characters` }]),
+      : [{ field: 'reason', description: `expected at most ${MAX_TEXT_LENGTH} characters, ${COUNTED}` }]),
   ];
 }
 
@@ -51,10 +56,11 @@ export function updateViolations({ paymentId, etag, metadata }: UpdatePaymentReq
 }
 
 const AMOUNT_EXPECTED = 'expected a positive number of the smallest unit of the currency';
-const NAME_EXPECTED = `expected 1 to ${MAX_TEXT_LENGTH} characters`;
+const COUNTED = 'counted as UTF-16, none of them NUL';
+const NAME_EXPECTED = `expected 1 to ${MAX_TEXT_LENGTH} characters, ${COUNTED}`;
 const NOTES_EXPECTED =
   `expected at most ${MAX_METADATA_ENTRIES} entries, names of 1 to ${MAX_TEXT_LENGTH} characters, ` +
-  `values of at most ${MAX_METADATA_LENGTH}`;
+  `values of at most ${MAX_METADATA_LENGTH}, ${COUNTED}`;
 
 function isName(text: string): boolean {
   return text.length > 0 && isStorable(text, MAX_TEXT_LENGTH);

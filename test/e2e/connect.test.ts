@@ -120,9 +120,9 @@ test('a wait for a connection is told where all were in use, and only there', as
   expect(waits[0]?.[1]).toBeLessThan(5_000);
 });
 
-test('times keep their meaning, whatever zone the database and the connection string ask for', async () => {
+test('times keep their meaning, whatever zone and style the database and the connection string ask for', async () => {
   const shifted = new URL(server.connectionString);
-  shifted.searchParams.set('options', '-c TimeZone=Asia/Tokyo -c lock_timeout=1234');
+  shifted.searchParams.set('options', '-c TimeZone=Asia/Tokyo -c DateStyle=German -c lock_timeout=1234');
   const elsewhere = connect({ connectionString: shifted.href });
   const moment = new Date('2026-11-30T13:14:15.000Z');
   const [row] = await elsewhere.store.$queryRawUnsafe<{ read: Date; epoch: number; lock_timeout: string }[]>(

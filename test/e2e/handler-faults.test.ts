@@ -16,6 +16,14 @@ import type { StockCall } from '../support/stock-client';
 
 const SECRET = 'postgres://admin:hunter2@db-7.internal/payments';
 
+/** An error that can't even be looked at. */
+function unreadableError(): Error {
+  const unreadable = (): never => {
+    throw new Error('not to be read');
+  };
+  return new Proxy(new Error(SECRET), { get: unreadable, getPrototypeOf: unreadable, has: unreadable });
+}
+
 describe('a handler that fails (design 4.8)', () => {
   let service: AttemptService;
 
@@ -47,6 +55,9 @@ describe('a handler that fails (design 4.8)', () => {
     ['a text', SECRET],
     ['undefined', undefined],
     ['null', null],
+    // A class field without `declare` does that: `class AppError extends Error { message; }`.
+    ['an error whose message is undefined', Object.assign(new Error(SECRET), { message: undefined })],
+    ['an error whose message is an object', Object.assign(new Error(SECRET), { message: {} })],
   ];
 
   it.each(thrown)('by rejecting with %s is INTERNAL to its caller, who learns nothing', async (_, what) => {
@@ -99,6 +110,13 @@ describe('a handler that fails (design 4.8)', () => {
     expect(released()).toBe(1);
     expect(await service.database.count('payments')).toBe(0);
     await expectFree(requestId);
+  });
+
+  it('is answered even where what it threw can not be looked at', async () => {
+    service.handle({ createPayment: () => Promise.reject(unreadableError()) });
+    const answer = await service.pay({ requestId: randomUUID() });
+    expect(toldText(answer)).toBe('internal error');
+    expect(fault()).toMatchObject({ what: 'the handler failed with what can not be read' });
   });
 
   it('does not take the calls beside it with it: one rejects, one answers twice, one after its caller has gone (case J12)', async () => {

@@ -131,6 +131,10 @@ describe('ListPayments', () => {
     expect(await violationsOf(list(newAccount(), { pageSize }))).toEqual(['page_size']);
   });
 
+  test.each(['a\0b', 'o'.repeat(129)])('refuses what no order can be: %j', async (orderId) => {
+    expect(await violationsOf(list(newAccount(), { orderId }))).toEqual(['order_id']);
+  });
+
   it('shows the payments of one order, page by page', async () => {
     const account = newAccount();
     const wanted = await insert(account, 3, { orderId: 'wanted' });

@@ -108,3 +108,12 @@ it.each([
   const { code, errors } = await run(['sweep'], () => Promise.reject(error));
   expect([code, errors]).toEqual([1, expect.stringMatching(message)]);
 });
+
+it('of an error of Prisma, prints what the database said', async () => {
+  const message =
+    '\nInvalid `prisma.$queryRawUnsafe()` invocation:\n\n\nRaw query failed. Code: `42501`. Message: `permission denied`';
+  const { code, errors } = await run(['sweep'], () => {
+    throw Object.assign(new Error(message), { code: 'P2010' });
+  });
+  expect([code, errors]).toEqual([1, 'Raw query failed. Code: `42501`. Message: `permission denied`']);
+});

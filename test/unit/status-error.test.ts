@@ -70,3 +70,8 @@ describe('what a StatusError says about sending the call again', () => {
     expect(invalidArgument([{ field: 'a', description: 'b' }]).retry).toBeUndefined();
   });
 });
+
+it.each([17, 99, -1, 1.5, NaN, '14', 'UNAVAILABLE', undefined])('%p is no code of a StatusError', (code) => {
+  const make = () => new StatusError(code as status, 'no');
+  expect(make).toThrow(new TypeError('code: expected one of the gRPC status codes, a number from 1 to 16'));
+});

@@ -47,10 +47,8 @@ export async function runOnce<Tx extends object, Request, Response>(
     await running.completeDetached(result.response);
     ended = await running.ending();
   }
-  const reply =
-    held === undefined
-      ? unclaimedReply(run, result, ended)
-      : await heldReply(run, { ...held, isDetached, isHalfFinished: running.isHalfFinished() }, result, ended);
+  const left = held && { ...held, isDetached, isHalfFinished: running.isHalfFinished() };
+  const reply = await replyOf(run, left, result, ended);
   if (held !== undefined) {
     const durationMs = performance.now() - startedAt;
     onEvent({ type: 'execution', path: policy.path, durationMs, leaseMs: policy.leaseMs });
@@ -82,6 +80,21 @@ function answersDetached<Tx, Request, Response>(
   { kind }: AttemptEnding,
 ): result is Extract<HandlerResult<Response>, { kind: 'returned' }> {
   return held !== undefined && policy.allowDetached && kind === 'not_completed' && result.kind === 'returned';
+}
+
+/** A handler may throw what can't even be looked at, such as a proxy: its caller is answered, and its claim runs out. */
+async function replyOf<Tx, Request, Response>(
+  run: Run<Tx, Request, Response>,
+  left: LeftBehind | undefined,
+  result: HandlerResult<Response>,
+  ended: AttemptEnding,
+): Promise<Reply> {
+  try {
+    return left === undefined ? unclaimedReply(run, result, ended) : await heldReply(run, left, result, ended);
+  } catch (error) {
+    report(run, 'the handler failed with what can not be read', error);
+    return { kind: 'fault' };
+  }
 }
 
 function unclaimedReply<Tx, Request, Response>(

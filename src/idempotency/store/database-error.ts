@@ -66,12 +66,12 @@ export function isPoolEnded(error: unknown): boolean {
 }
 
 /**
- * The database could not be reached or went away, is starting or a standby, or a connection, a lock or the next statement
- * of a transaction did not come in time: neither the caller's fault nor the handler's, and a retry may find it gone.
+ * The database could not be reached or went away, is starting or a standby, or a connection, a lock, a statement or the next
+ * one of a transaction did not come in time: neither the caller's fault nor the handler's, and a retry may find it gone.
  */
 export function isOutage(error: unknown): boolean {
   const state = sqlState(error);
-  if (state !== undefined) return /^(08|53|57P|25006|25P0[34]|55P03)/.test(state);
+  if (state !== undefined) return /^(08|53|57P|57014|25006|25P0[34]|55P03)/.test(state);
   return (
     isLostConnection(error) ||
     UNREACHABLE_KINDS.has(adapterCause(error)['kind']) ||
@@ -121,7 +121,10 @@ function adapterCause(error: unknown): Readonly<Record<string, unknown>> {
 }
 
 function hasText(error: unknown, texts: readonly string[]): boolean {
-  return error instanceof Error && texts.some((text) => error.message.includes(text));
+  if (!(error instanceof Error)) return false;
+  // A handler's error may hold anything there: a class field of that name is undefined.
+  const message: unknown = error.message;
+  return typeof message === 'string' && texts.some((text) => message.includes(text));
 }
 
 function objectOf(value: unknown): Readonly<Record<string, unknown>> {
