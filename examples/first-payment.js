@@ -11,6 +11,7 @@ const { payments } = grpc.loadPackageDefinition(loadSync('payments/v1/payments.p
 const address = process.env.PAYMENTS_ADDRESS ?? '127.0.0.1:50051';
 const client = new payments.v1.PaymentsService(address, grpc.credentials.createInsecure());
 
+// Any UUID will do. A UUIDv7, as newRequestId() of grpc-idempotency makes it, is never run again, however late it comes.
 const requestId = randomUUID();
 const request = { orderId: `order-${requestId}`, amountMinor: '1250', currency: 'EUR', paymentMethod: 'tok_visa' };
 const metadata = new grpc.Metadata();
